@@ -1,0 +1,41 @@
+// A whole file, mapped read-only. Only touched pages are read, so a library of hundreds of
+// megabytes costs what is looked at.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace cohabit {
+
+class MappedFile {
+ public:
+  // Maps `fd` (not consumed). `name` is for messages. An empty file gives empty bytes().
+  static Result<MappedFile> map(int fd, const std::string& name);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept { swap(other); }
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~MappedFile();
+
+  Bytes bytes() const { return Bytes(data_, size_); }
+  // True once a page of it could not be read (the file shrank while mapped, or the disk failed):
+  // the missing bytes read as zero from then on, and what was made of them is not to be trusted.
+  bool damaged() const;
+
+ private:
+  void swap(MappedFile& other) {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(slot_, other.slot_);
+  }
+  void* data_ = nullptr;
+  uint64_t size_ = 0;
+  int slot_ = -1;
+};
+
+}  // namespace cohabit

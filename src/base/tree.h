@@ -1,0 +1,56 @@
+// Tree: the files that an examined process would see.
+//
+// With an empty root that is this machine; with --root DIR it is the file tree below DIR (a
+// container image, a test world), where absolute symlinks and ".." must stay inside DIR as they
+// would after chroot. All paths given and returned are as seen from inside.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/result.h"
+
+namespace cohabit {
+
+// What the loader compares to know that two paths are one file.
+struct FileId {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  auto operator<=>(const FileId&) const = default;
+};
+
+struct FileStatus {
+  FileId id;
+  uint64_t size = 0;
+  uint32_t mode = 0;  // st_mode
+};
+
+class Tree {
+ public:
+  explicit Tree(std::string root = "");
+
+  const std::string& root() const { return root_; }
+  // Follows symlinks. The error is errno (ENOENT, EACCES, ENOTDIR, ELOOP, ...).
+  tl::expected<FileStatus, int> stat(const std::string& path) const;
+  // A file descriptor (O_RDONLY|O_CLOEXEC) or errno; the caller closes it.
+  tl::expected<int, int> open(const std::string& path) const;
+  Result<MappedFile> map(const std::string& path) const;
+  // Absolute, without symlinks, "." and ".."; nothing if a part does not exist.
+  std::optional<std::string> real_path(const std::string& path) const;
+  // The text of a symlink; nothing if it is not one.
+  std::optional<std::string> read_link(const std::string& path) const;
+  // Names in a directory (without . and ..), sorted; empty if it cannot be read.
+  std::vector<std::string> list(const std::string& path) const;
+  // Where `path` is on this machine; nothing if a directory on the way does not exist. The last
+  // component is followed too unless `follow_last` is false.
+  std::optional<std::string> host_path(const std::string& path, bool follow_last = true) const;
+
+ private:
+  std::string root_;
+};
+
+}  // namespace cohabit

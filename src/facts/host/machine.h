@@ -1,0 +1,42 @@
+// The machine as the dynamic loader sees it: which ld.so, its version, where it looks by itself.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/tree.h"
+#include "facts/host/ldcache.h"
+
+namespace cohabit {
+
+struct GlibcVersion {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const GlibcVersion&) const = default;
+};
+
+// Everything about the loader that does not depend on the process.
+struct Machine {
+  uint16_t elf_machine = 0;       // EM_X86_64 (62) or EM_AARCH64 (183)
+  GlibcVersion glibc;             // 0.0 when unknown
+  std::string loader_path;        // PT_INTERP's file, e.g. /lib64/ld-linux-x86-64.so.2
+  std::string platform;           // $PLATFORM, AT_PLATFORM, e.g. "haswell", "x86_64", "aarch64"
+  std::string lib;                // $LIB, e.g. "lib/x86_64-linux-gnu" (Debian), "lib64" (Fedora)
+  std::vector<std::string> default_directories;  // in order, each ends with "/"
+  std::vector<std::string> hwcaps;  // glibc-hwcaps subdirectories this CPU takes, best first
+                                    // ("x86-64-v4", "x86-64-v3", "x86-64-v2"); empty before 2.33
+  std::vector<std::string> legacy_hwcaps;  // subdirectories tried before the plain directory by old
+                                           // glibc ("tls/haswell/x86_64/", ...), in order
+  LdCache cache;                           // /etc/ld.so.cache, empty if there is none
+  std::vector<std::string> preload_file;   // items of /etc/ld.so.preload
+  std::vector<std::string> problems;       // what could not be read, in words
+};
+
+// Reads the facts of the machine below tree's root, for programs of this ELF machine. CPU facts
+// come from the running machine (`cpu_level` overrides: "x86-64-v2"; empty: detect).
+Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& cpu_level = "");
+
+}  // namespace cohabit
