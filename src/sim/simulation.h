@@ -1,0 +1,163 @@
+// Simulation: what ld.so would do, given how a process starts and the calls it makes.
+//
+// The state is glibc's own (link maps, scopes, search lists, reference counts), the steps are those
+// of _dl_map_object, _dl_map_object_deps, dl_open_worker, _dl_relocate_object, _dl_lookup_symbol_x
+// and _dl_close_worker, without the memory they map: docs/design/simulation.md. Nothing is executed,
+// so constructors run only as far as the trace tells what they called.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "facts/host/machine.h"
+#include "facts/trace/trace.h"
+#include "sim/rules.h"
+#include "world/images.h"
+
+namespace cohabit::sim {
+
+using ObjectId = uint32_t;  // index into Simulation::objects(); ids are never reused
+
+enum class ObjectType : uint8_t { kExecutable, kLibrary, kLoaded };  // lt_executable, ...
+enum class How : uint8_t { kProgram, kLoader, kPreload, kNeeded, kDlopen };
+
+// One place that was considered for a name, in order.
+struct SearchStep {
+  std::string path;
+  std::string because;  // "RUNPATH of /x/liby.so", "LD_LIBRARY_PATH", "ld.so.cache", ...
+  std::string outcome;  // "found", "no such file", "wrong ELF class", ...
+};
+
+// A search list in an object's scope: that object's searchlist, or the object alone (DT_SYMBOLIC).
+struct ScopeElement {
+  ObjectId owner;
+  bool symbolic;
+  bool operator==(const ScopeElement&) const = default;
+};
+
+// A link map.
+struct Object {
+  ImageId image = kNone;
+  std::string name;      // l_name: the path it was opened by; "" for the program
+  std::string requested;  // the name asked for when it was mapped
+  std::vector<std::string> names;  // l_libname
+  std::string origin;    // $ORIGIN
+  int ns = 0;
+  ObjectType type = ObjectType::kLoaded;
+  How how = How::kNeeded;
+  ObjectId by = kNone;      // who needed or opened it
+  ObjectId loader = kNone;  // l_loader: whose RPATH counts
+  ObjectId real = kNone;    // l_real: differs for ld.so mirrored into another namespace
+  uint32_t call = kNone;    // index of the call that mapped it; kNone: start-up
+  std::vector<ScopeElement> scope;
+  std::vector<ObjectId> search_list;  // itself and its dependencies, breadth first
+  bool has_search_list = false;
+  std::vector<ObjectId> init_order;  // l_initfini
+  bool has_init_order = false;
+  std::vector<ObjectId> relocation_dependencies;  // l_reldeps
+  std::vector<SearchStep> search;  // how it was found, when search traces are kept
+  int direct_open_count = 0;
+  bool soname_added = false;
+  bool relocated = false;
+  bool lazy = false;  // its jump slots wait for their first call
+  bool versions_checked = false;
+  bool init_called = false;
+  bool global = false;
+  bool nodelete_active = false;
+  bool nodelete_pending = false;
+  bool removed = false;   // unmapped, or on its way
+  bool unmapped = false;
+  int64_t static_tls_offset = -1;  // -1: not in the static block
+};
+
+// ld.so bound a reference of `from` to the definition in `to`.
+struct Binding {
+  ObjectId from;
+  ObjectId to;
+  uint32_t reference;   // symbol index in from's image
+  uint32_t definition;  // symbol index in to's image
+  RefKind kind;
+  uint32_t call;  // during which call; kNone: start-up
+};
+
+// A reference without definition: weak (the loader goes on) or an error.
+struct MissingSymbol {
+  ObjectId from;
+  uint32_t reference;
+  bool weak;
+  bool lazy;  // would only matter when called
+  uint32_t call;
+};
+
+struct CallResult {
+  ObjectId object = kNone;  // kNone with an empty error: NOLOAD found nothing
+  bool failed = false;
+  std::string error;  // ld.so's own message, e.g. "libx.so: cannot open shared object file: ..."
+  std::vector<SearchStep> search;  // for a name that was not found
+};
+
+struct Options {
+  RuleSet rules;                   // tests switch single rules off
+  bool keep_search_steps = false;  // strings for every place looked at: costs time
+  bool lazy_at_load = true;  // write lazy bindings as if called right after loading
+};
+
+class Simulation {
+ public:
+  Simulation(Images& images, const Machine& machine, StartFacts start, Options options = {});
+
+  // Start-up of the process. False: ld.so would refuse to start it; start_error() says why.
+  bool start();
+  const std::string& start_error() const { return start_error_; }
+
+  // Plays a whole recorded sequence, nesting included. Calls start() if that was not done.
+  void run(const std::vector<LoaderCall>& calls);
+
+  // Single calls (depth 0). The caller is an object of this simulation; kNone: the program.
+  CallResult dlopen(std::string_view name, int flags, ObjectId caller = kNone);
+  CallResult dlmopen(int64_t link_map_id, std::string_view name, int flags,
+                     ObjectId caller = kNone);
+  CallResult dlclose(ObjectId object);
+  // First call through the PLT of `object` to `symbol`: binds it if it still waits.
+  void call_lazily(ObjectId object, std::string_view symbol);
+
+  const Images& images() const { return images_; }
+  const std::vector<Object>& objects() const { return objects_; }
+  const std::vector<ObjectId>& load_order() const { return load_order_; }  // link maps as generated
+  const std::vector<Binding>& bindings() const { return bindings_; }
+  const std::vector<MissingSymbol>& missing() const { return missing_; }
+  const std::vector<CallResult>& results() const { return results_; }  // one per call of run()
+  const std::vector<std::string>& problems() const { return problems_; }
+  // The live object of a namespace by its l_name, or by the file it is; kNone if none.
+  ObjectId find_object(const std::string& name, int ns = 0) const;
+  // The definition that a lookup of this reference gives in a scope made of these objects, in this
+  // order (findings ask what an object's own dependencies would have provided).
+  struct Found {
+    ObjectId object = kNone;
+    uint32_t symbol = 0;
+  };
+  Found lookup_in(const std::vector<ObjectId>& scope, ObjectId from, uint32_t reference,
+                  RefKind kind) const;
+  const elf::Object& elf(ObjectId id) const { return images_[objects_[id].image].elf; }
+
+  struct State;
+
+ private:
+  friend struct State;
+  Images& images_;
+  const Machine& machine_;
+  StartFacts start_;
+  Options options_;
+  std::string start_error_;
+  std::vector<Object> objects_;
+  std::vector<ObjectId> load_order_;
+  std::vector<Binding> bindings_;
+  std::vector<MissingSymbol> missing_;
+  std::vector<CallResult> results_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace cohabit::sim
