@@ -57,6 +57,7 @@ struct Image {
   elf::Object elf;
   std::vector<Reference> references;  // in relocation order
   std::vector<VersionId> versions;    // by version index, as elf.versions
+  bool own_static_tls = false;        // TPOFF against its own TLS segment
   bool indexed = false;
 };
 
@@ -77,23 +78,29 @@ class Images {
 
   uint32_t first_definition(NameId name) const { return heads_[name]; }
   const Definition& definition(uint32_t index) const { return definitions_[index]; }
-  std::string_view name(NameId id) const { return names_[id]; }
+  std::string_view name(NameId id) const;
   NameId name_count() const { return static_cast<NameId>(names_.size()); }
   VersionId intern_version(uint32_t hash, std::string_view name);
   // kNone if no indexed image mentions it.
   NameId find_name(std::string_view name) const;
 
  private:
-  NameId intern(uint32_t hash, std::string_view name);
+  // A name is kept as its place in a string table, so that a definition whose hash no other has is
+  // entered without its string ever being read. `hash` is the GNU hash without its lowest bit: the
+  // chains of DT_GNU_HASH keep no more.
+  NameId intern(uint32_t hash, Bytes name);
   void grow_table();
-  void index_definitions(ImageId id, std::vector<NameId>& symbol_names);
-  void index_references(ImageId id, std::vector<NameId>& symbol_names);
+  void add_definition(ImageId image, uint32_t symbol, uint32_t hash);
+  void index_gnu_hash(ImageId id);
+  void index_sysv_hash(ImageId id);
+  void index_references(Image& image);
+  void index_versions(Image& image);
 
   const Tree& tree_;
   std::vector<std::unique_ptr<Image>> images_;
   std::unordered_map<uint64_t, std::vector<ImageId>> by_file_;
 
-  std::vector<std::string_view> names_;
+  std::vector<Bytes> names_;      // by NameId: from the first letter to the end of the table
   std::vector<uint32_t> hashes_;  // by NameId
   std::vector<uint32_t> heads_;   // by NameId: first definition
   std::vector<uint32_t> tails_;

@@ -1,0 +1,13 @@
+// The commands: each adds itself to the application and sets the exit code when it runs.
+// Exit codes of every command: 0 nothing found, 1 findings, 2 Cohabit could not do its job.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace cohabit {
+
+void add_replay_command(CLI::App& app, int& exit_code);
+
+}  // namespace cohabit
