@@ -2,7 +2,8 @@
 //
 // With an empty root that is this machine; with --root DIR it is the file tree below DIR (a
 // container image, a test world), where absolute symlinks and ".." must stay inside DIR as they
-// would after chroot. All paths given and returned are as seen from inside.
+// would after chroot. All paths given and returned are as seen from inside. A relative path starts
+// at the current directory, or at the root when there is one.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,8 @@ struct FileStatus {
   FileId id;
   uint64_t size = 0;
   uint32_t mode = 0;  // st_mode
+  bool is_directory() const { return (mode & 0170000) == 0040000; }
+  bool is_regular() const { return (mode & 0170000) == 0100000; }
 };
 
 class Tree {
@@ -36,9 +39,12 @@ class Tree {
   const std::string& root() const { return root_; }
   // Follows symlinks. The error is errno (ENOENT, EACCES, ENOTDIR, ELOOP, ...).
   tl::expected<FileStatus, int> stat(const std::string& path) const;
-  // A file descriptor (O_RDONLY|O_CLOEXEC) or errno; the caller closes it.
+  // A file descriptor (O_RDONLY|O_CLOEXEC) or errno; the caller closes it. Only regular files are
+  // opened: a directory gives EISDIR (what ld.so meets when it reads one), anything else ENXIO.
   tl::expected<int, int> open(const std::string& path) const;
   Result<MappedFile> map(const std::string& path) const;
+  // A small text file, whole; nothing if it cannot be read or is larger than `limit` bytes.
+  std::optional<std::string> read_text(const std::string& path, uint64_t limit = 16 << 20) const;
   // Absolute, without symlinks, "." and ".."; nothing if a part does not exist.
   std::optional<std::string> real_path(const std::string& path) const;
   // The text of a symlink; nothing if it is not one.
@@ -50,7 +56,7 @@ class Tree {
   std::optional<std::string> host_path(const std::string& path, bool follow_last = true) const;
 
  private:
-  std::string root_;
+  std::string root_;  // without a trailing slash; empty for this machine
 };
 
 }  // namespace cohabit

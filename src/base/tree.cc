@@ -1,0 +1,242 @@
+// Without a root every call is one system call: a simulation asks for thousands of paths. With a
+// root the path is walked here, one component at a time, as the kernel walks it after chroot:
+// openat2(RESOLVE_IN_ROOT) would do that too, but older kernels and container filters lack it.
+#include "base/tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+
+namespace cohabit {
+namespace {
+
+constexpr int kMaxSymlinks = 40;  // the kernel's MAXSYMLINKS
+
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+struct DirectoryCloser {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// A path with a NUL inside cannot name a file, and would be cut short by the system calls.
+bool can_exist(const std::string& path) {
+  return !path.empty() && path.find('\0') == std::string::npos;
+}
+
+std::optional<std::string> link_text(const char* host_path) {
+  char buffer[PATH_MAX];
+  const ssize_t length = ::readlink(host_path, buffer, sizeof buffer);
+  if (length < 0) return std::nullopt;
+  return std::string(buffer, static_cast<size_t>(length));
+}
+
+FileStatus to_status(const struct stat& status) {
+  return {{status.st_dev, status.st_ino}, static_cast<uint64_t>(status.st_size), status.st_mode};
+}
+
+// 0, or the errno of entering this directory (ENOTDIR, EACCES, ENOENT).
+int enter_error(const std::string& directory) {
+  struct stat status{};
+  return ::stat((directory + "/.").c_str(), &status) == 0 ? 0 : errno;
+}
+
+// The walk below a root. `at_` is always a symlink-free path inside it, "" being the root itself.
+class Walk {
+ public:
+  Walk(const std::string& root, const std::string& path, bool follow_last, bool must_exist)
+      : root_(root), follow_last_(follow_last), must_exist_(must_exist), rest_(path) {}
+
+  // The path inside the root, or errno.
+  tl::expected<std::string, int> run() {
+    while (true) {
+      const size_t begin = rest_.find_first_not_of('/');
+      if (begin == std::string::npos) break;
+      const size_t end = std::min(rest_.find('/', begin), rest_.size());
+      const std::string name = rest_.substr(begin, end - begin);
+      rest_.erase(0, end);
+      if (const int error = step(name)) return tl::unexpected(error);
+    }
+    // "file/" is not the file.
+    if (!rest_.empty() && !at_.empty()) {
+      if (const int error = enter_error(root_ + at_)) return tl::unexpected(error);
+    }
+    return at_.empty() ? "/" : at_;
+  }
+
+ private:
+  int step(const std::string& name) {
+    if (name == "." || name == "..") {
+      if (const int error = enter_error(root_ + at_)) return error;
+      if (name == "..") at_.erase(at_.empty() ? 0 : at_.rfind('/'));
+      return 0;
+    }
+    const std::string next = at_ + "/" + name;
+    const bool last = rest_.empty();
+    const std::optional<std::string> target = link_text((root_ + next).c_str());
+    if (target && (!last || follow_last_)) return follow(*target);
+    if (!target && errno != EINVAL) {  // EINVAL: exists and is no symlink
+      const bool may_be_missing = last && !must_exist_ && errno == ENOENT;
+      if (!may_be_missing) return errno;
+    }
+    at_ = next;
+    return 0;
+  }
+
+  int follow(const std::string& target) {
+    if (++symlinks_ > kMaxSymlinks) return ELOOP;
+    if (target.empty()) return ENOENT;
+    if (target.front() == '/') at_.clear();
+    rest_ = target + rest_;
+    return rest_.size() > size_t{kMaxSymlinks} * PATH_MAX ? ENAMETOOLONG : 0;
+  }
+
+  const std::string& root_;
+  const bool follow_last_;
+  const bool must_exist_;
+  std::string rest_;
+  std::string at_;
+  int symlinks_ = 0;
+};
+
+tl::expected<std::string, int> walk(const std::string& root, const std::string& path,
+                                    bool follow_last = true, bool must_exist = true) {
+  if (!can_exist(path)) return tl::unexpected(ENOENT);
+  if (path.size() >= PATH_MAX) return tl::unexpected(ENAMETOOLONG);
+  return Walk(root, path, follow_last, must_exist).run();
+}
+
+tl::expected<FileStatus, int> stat_host(const char* path) {
+  struct stat status{};
+  if (::stat(path, &status) != 0) return tl::unexpected(errno);
+  return to_status(status);
+}
+
+tl::expected<int, int> open_host(const char* path) {
+  // Asked before opening: opening a device can have effects, and a FIFO would wait for a writer.
+  const tl::expected<FileStatus, int> status = stat_host(path);
+  if (!status) return tl::unexpected(status.error());
+  if (status->is_directory()) return tl::unexpected(EISDIR);
+  if (!status->is_regular()) return tl::unexpected(ENXIO);
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return tl::unexpected(errno);
+  struct stat opened{};  // it may have been replaced in between
+  if (::fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode)) return fd;
+  ::close(fd);
+  return tl::unexpected(ENXIO);
+}
+
+}  // namespace
+
+Tree::Tree(std::string root) : root_(std::move(root)) {
+  if (root_.empty()) return;
+  // Resolved once, so that a later change of directory cannot move it.
+  if (char* resolved = ::realpath(root_.c_str(), nullptr)) {
+    root_ = resolved;
+    std::free(resolved);
+  }
+  while (!root_.empty() && root_.back() == '/') root_.pop_back();
+}
+
+tl::expected<FileStatus, int> Tree::stat(const std::string& path) const {
+  if (root_.empty()) {
+    if (!can_exist(path)) return tl::unexpected(ENOENT);
+    return stat_host(path.c_str());
+  }
+  const tl::expected<std::string, int> inside = walk(root_, path);
+  if (!inside) return tl::unexpected(inside.error());
+  return stat_host((root_ + *inside).c_str());
+}
+
+tl::expected<int, int> Tree::open(const std::string& path) const {
+  if (root_.empty()) {
+    if (!can_exist(path)) return tl::unexpected(ENOENT);
+    return open_host(path.c_str());
+  }
+  const tl::expected<std::string, int> inside = walk(root_, path);
+  if (!inside) return tl::unexpected(inside.error());
+  return open_host((root_ + *inside).c_str());
+}
+
+Result<MappedFile> Tree::map(const std::string& path) const {
+  const tl::expected<int, int> fd = open(path);
+  if (!fd) return fail("cannot open " + path + ": " + std::strerror(fd.error()));
+  const Descriptor descriptor{*fd};
+  return MappedFile::map(*fd, path);
+}
+
+std::optional<std::string> Tree::read_text(const std::string& path, uint64_t limit) const {
+  const tl::expected<int, int> fd = open(path);
+  if (!fd) return std::nullopt;
+  const Descriptor descriptor{*fd};
+  std::string text;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(*fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+    if (text.size() > limit) return std::nullopt;
+  }
+}
+
+std::optional<std::string> Tree::real_path(const std::string& path) const {
+  if (!can_exist(path)) return std::nullopt;
+  if (root_.empty()) {
+    char* resolved = ::realpath(path.c_str(), nullptr);
+    if (!resolved) return std::nullopt;
+    std::string result = resolved;
+    std::free(resolved);
+    return result;
+  }
+  const tl::expected<std::string, int> inside = walk(root_, path);
+  if (!inside) return std::nullopt;
+  return *inside;
+}
+
+std::optional<std::string> Tree::read_link(const std::string& path) const {
+  const std::optional<std::string> host = host_path(path, false);
+  if (!host) return std::nullopt;
+  return link_text(host->c_str());
+}
+
+std::vector<std::string> Tree::list(const std::string& path) const {
+  std::vector<std::string> names;
+  const std::optional<std::string> host = host_path(path);
+  if (!host) return names;
+  const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir(host->c_str()));
+  if (!directory) return names;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<std::string> Tree::host_path(const std::string& path, bool follow_last) const {
+  if (!can_exist(path)) return std::nullopt;
+  if (root_.empty()) {
+    const size_t slash = path.find_last_of('/');
+    if (slash != std::string::npos && enter_error(path.substr(0, slash + 1)) != 0)
+      return std::nullopt;
+    return path;
+  }
+  const tl::expected<std::string, int> inside = walk(root_, path, follow_last, false);
+  if (!inside) return std::nullopt;
+  return root_ + *inside;
+}
+
+}  // namespace cohabit
