@@ -67,9 +67,16 @@ class Images {
   Images(const Images&) = delete;
 
   const Tree& tree() const { return tree_; }
-  // The image of an open file. The descriptor is closed.
-  Result<ImageId> add(int fd, const FileStatus& status, const std::string& path);
-  std::optional<ImageId> find(FileId file) const;
+  // What opening this path gives, as ld.so's open_verify sees it for programs of `machine`. The
+  // file system counts as frozen: every path is looked at once.
+  struct Probe {
+    int error = 0;         // errno when the file could not be opened or read, else 0
+    ImageId image = kNone;  // only when the header is loadable
+    elf::HeaderCheck header;
+  };
+  const Probe& open(const std::string& path, uint16_t machine);
+  // Whether the directory exists; looked at once.
+  bool directory_exists(const std::string& path);
   const Image& operator[](ImageId id) const { return *images_[id]; }
   uint32_t size() const { return static_cast<uint32_t>(images_.size()); }
 
@@ -89,6 +96,8 @@ class Images {
   // entered without its string ever being read. `hash` is the GNU hash without its lowest bit: the
   // chains of DT_GNU_HASH keep no more.
   NameId intern(uint32_t hash, Bytes name);
+  Probe look_at(const std::string& path, uint16_t machine);
+  std::optional<ImageId> find(FileId file) const;
   void grow_table();
   void add_definition(ImageId image, uint32_t symbol, uint32_t hash);
   void index_gnu_hash(ImageId id);
@@ -99,6 +108,8 @@ class Images {
   const Tree& tree_;
   std::vector<std::unique_ptr<Image>> images_;
   std::unordered_map<uint64_t, std::vector<ImageId>> by_file_;
+  std::unordered_map<std::string, Probe> probes_;
+  std::unordered_map<std::string, bool> directories_;
 
   std::vector<Bytes> names_;      // by NameId: from the first letter to the end of the table
   std::vector<uint32_t> hashes_;  // by NameId

@@ -1,0 +1,168 @@
+// Which definition a reference gets: check_match, do_lookup_x and do_lookup_unique of
+// elf/dl-lookup.c, on the index of names instead of on hash tables.
+//
+// ld.so walks the scope and asks every object's hash table. We turn that round: the index knows all
+// definitions of the name, the scope gives each object a position, and the acceptable definition at
+// the lowest position is what the walk would have met first. Equivalent because an object's answer
+// does not depend on the others, except for the table of unique symbols, which is asked last.
+#include <algorithm>
+
+#include "sim/state.h"
+
+namespace cohabit::sim {
+namespace {
+
+bool is_plt_class(RefKind kind) { return kind != RefKind::kData && kind != RefKind::kCopy; }
+
+}  // namespace
+
+void Simulation::State::enter_list(const std::vector<ObjectId>& objects) {
+  for (const ObjectId id : objects) {
+    if (position_stamp[id] == stamp) continue;
+    position_stamp[id] = stamp;
+    position[id] = next_position++;
+  }
+}
+
+// Gives every object in the scope of `id` its place.
+void Simulation::State::enter_scope(ObjectId id) {
+  position.resize(sim.objects_.size());
+  position_stamp.resize(sim.objects_.size(), 0);
+  stamp++;
+  next_position = 0;
+  for (const ScopeElement& element : object(id).scope) {
+    if (element.symbolic) {
+      enter_list({element.owner});
+    } else {
+      enter_list(object(element.owner).search_list);
+    }
+  }
+}
+
+// What the object of `image` answers for the name whose definitions start at `definition`, which is
+// moved past those of this image. Nothing: the walk goes on with the next object.
+std::optional<Simulation::State::Candidate> Simulation::State::match(const Image& image,
+                                                                     uint32_t& definition,
+                                                                     Wanted wanted,
+                                                                     RefKind kind) const {
+  const Images& images = sim.images_;
+  const ImageId id = images.definition(definition).image;
+  const elf::Object& file = image.elf;
+  const bool versioned = !file.versym.empty() && !file.versions.empty();
+  uint32_t chosen = kNone, only_versioned = kNone;
+  int version_count = 0;
+  for (; definition != kNone && images.definition(definition).image == id;
+       definition = images.definition(definition).next) {
+    if (chosen != kNone) continue;
+    const uint32_t symbol = images.definition(definition).symbol;
+    if (is_plt_class(kind) && file.symbols[symbol].st_shndx == elf::SHN_UNDEF &&
+        rule(Rule::kPltValueNotDefinition))
+      continue;
+    if (!versioned || !rule(Rule::kVersionMatch)) {
+      chosen = symbol;
+      continue;
+    }
+    const uint16_t entry = file.versym[symbol];
+    const uint16_t index = entry & elf::kVersionIndex;
+    const bool hidden = (entry & elf::kVersionHidden) && rule(Rule::kHiddenVersion);
+    if (wanted.version != 0) {
+      const VersionId own = index < image.versions.size() ? image.versions[index] : 0;
+      const bool refused =
+          wanted.hidden || own != 0 || hidden || !rule(Rule::kUnversionedSatisfies);
+      if (own == wanted.version || !refused) chosen = symbol;
+    } else if (index < 3) {
+      chosen = symbol;
+    } else if (!hidden && version_count++ == 0) {
+      only_versioned = symbol;
+    }
+  }
+  if (chosen == kNone && version_count == 1 && rule(Rule::kUnversionedReference))
+    chosen = only_versioned;
+  if (chosen == kNone) return std::nullopt;
+  const elf::Sym symbol = file.symbols[chosen];
+  if (rule(Rule::kHiddenVisibility) && (symbol.visibility() == elf::STV_HIDDEN ||
+                                        symbol.visibility() == elf::STV_INTERNAL))
+    return std::nullopt;
+  switch (symbol.bind()) {
+    case elf::STB_GLOBAL:
+      return Candidate{chosen, false, false};
+    case elf::STB_WEAK:
+      return Candidate{chosen, false, true};
+    case elf::STB_GNU_UNIQUE:
+      return Candidate{chosen, rule(Rule::kUnique), false};
+    default:
+      return std::nullopt;
+  }
+}
+
+Simulation::Found Simulation::State::first_in_scope(NameId name, Wanted wanted, RefKind kind,
+                                                    int ns) const {
+  const Images& images = sim.images_;
+  const std::vector<ObjectId>& by_image = namespaces[ns].by_image;
+  const bool weak_waits = dynamic_weak || !rule(Rule::kWeakIsStrong);
+  Found best, best_weak;
+  uint32_t best_position = kNone, best_weak_position = kNone;
+  for (uint32_t definition = images.first_definition(name); definition != kNone;) {
+    const ImageId image = images.definition(definition).image;
+    const ObjectId id = image < by_image.size() ? by_image[image] : kNone;
+    const bool in_scope = id != kNone && position_stamp[id] == stamp && !object(id).removed &&
+                          position[id] < best_position;
+    const bool skipped = kind == RefKind::kCopy && in_scope && rule(Rule::kCopySkipsProgram) &&
+                         object(id).type == ObjectType::kExecutable;
+    if (!in_scope || skipped) {
+      while (definition != kNone && images.definition(definition).image == image)
+        definition = images.definition(definition).next;
+      continue;
+    }
+    const auto candidate = match(images[image], definition, wanted, kind);
+    if (!candidate) continue;
+    if (candidate->weak && weak_waits) {
+      if (position[id] >= best_weak_position) continue;
+      best_weak = {object(id).real, candidate->symbol};
+      best_weak_position = position[id];
+      continue;
+    }
+    best = {object(id).real, candidate->symbol};
+    best_position = position[id];
+  }
+  return best.object != kNone ? best : best_weak;
+}
+
+Simulation::Found Simulation::State::take_unique(NameId name, Found found, ObjectId from,
+                                                 RefKind kind, uint32_t reference, int ns) {
+  if (!rule(Rule::kUnique)) return found;
+  if (elf(found.object).symbols[found.symbol].bind() != elf::STB_GNU_UNIQUE) return found;
+  auto& table = namespaces[ns].unique;
+  const auto known = table.find(name);
+  if (known != table.end()) {
+    if (kind == RefKind::kCopy) return found;
+    return {known->second.object, known->second.symbol};
+  }
+  if (kind == RefKind::kCopy) {
+    table.emplace(name, Namespace::Unique{from, reference});
+    return found;
+  }
+  table.emplace(name, Namespace::Unique{found.object, found.symbol});
+  Object& provider = object(found.object);
+  if (provider.type == ObjectType::kLoaded && rule(Rule::kUniqueNodelete) &&
+      !provider.nodelete_active)
+    provider.nodelete_pending = true;
+  return found;
+}
+
+// The scope must have been entered.
+Simulation::Found Simulation::State::lookup(ObjectId from, const Reference& reference,
+                                            int ns) const {
+  const Image& image = sim.images_[object(from).image];
+  Wanted wanted;
+  if (!image.elf.versym.empty()) {
+    const uint16_t index = image.elf.versym[reference.symbol] & elf::kVersionIndex;
+    if (index < image.versions.size()) {
+      wanted.version = image.versions[index];
+      wanted.hidden = image.elf.versions[index].hidden;
+    }
+  }
+  return first_in_scope(reference.name, wanted, reference.kind, ns);
+}
+
+}  // namespace cohabit::sim

@@ -1,0 +1,98 @@
+// Relocation: _dl_relocate_object and the end of _dl_lookup_symbol_x (protected symbols,
+// dependencies that a binding creates), without writing a byte.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/state.h"
+
+namespace cohabit::sim {
+
+// A binding into another opened object must keep that object mapped: add_dependency.
+void Simulation::State::add_dependency(ObjectId from, ObjectId to, bool for_relocation) {
+  Object& provider = object(to);
+  if (from == to || provider.type != ObjectType::kLoaded) return;
+  if (!rule(Rule::kRelocationDependency)) return;
+  if (provider.nodelete_active || (for_relocation && provider.nodelete_pending)) return;
+  dependency_stamp.resize(sim.objects_.size(), 0);
+  if (for_relocation && dependency_stamp[to] == dependency_round) return;
+  dependency_stamp[to] = dependency_round;
+  Object& user = object(from);
+  const auto holds = [to](const std::vector<ObjectId>& list) {
+    return std::find(list.begin(), list.end(), to) != list.end();
+  };
+  if (holds(user.init_order) || holds(user.relocation_dependencies)) return;
+  if (user.type != ObjectType::kLoaded) {
+    (for_relocation ? provider.nodelete_pending : provider.nodelete_active) = true;
+    return;
+  }
+  user.relocation_dependencies.push_back(to);
+}
+
+Result<void> Simulation::State::place_tls(ObjectId provider, RefKind kind) {
+  if (kind != RefKind::kStaticTls && kind != RefKind::kTlsDesc) return {};
+  if (!elf(provider).tls || object(provider).static_tls_offset >= 0) return {};
+  const bool optional = kind == RefKind::kTlsDesc;
+  if (allocate_static_tls(provider, optional) || optional || !rule(Rule::kStaticTls)) return {};
+  return fail(display_name(provider) + ": cannot allocate memory in static TLS block");
+}
+
+Result<void> Simulation::State::bind(ObjectId from, const Reference& reference, bool lazy) {
+  const int ns = object(from).ns;
+  Found found = lookup(from, reference, ns);
+  const elf::Sym symbol = elf(from).symbols[reference.symbol];
+  if (found.object == kNone) {
+    const bool weak = symbol.bind() == elf::STB_WEAK;
+    sim.missing_.push_back({from, reference.symbol, weak, lazy, call});
+    if (weak || lazy) return {};
+    const elf::Version* version = elf(from).version_of(reference.symbol);
+    return fail(fmt::format("{}: undefined symbol: {}{}{}", display_name(from),
+                            elf(from).symbol_name(reference.symbol),
+                            version ? ", version " : "", version ? version->name : ""));
+  }
+  found = take_unique(reference.name, found, from, reference.kind, reference.symbol, ns);
+  if (symbol.visibility() == elf::STV_PROTECTED && found.object != from &&
+      rule(Rule::kProtected)) {
+    bool own = reference.kind != RefKind::kData && reference.kind != RefKind::kCopy;
+    if (!own) {  // a canonical PLT entry or copy elsewhere is kept, see _dl_lookup_symbol_x
+      Reference as_call = reference;
+      as_call.kind = RefKind::kPltNow;
+      const Found called = lookup(from, as_call, ns);
+      own = called.object != kNone && called.object != from;
+    }
+    if (own) found = {from, reference.symbol};
+  }
+  add_dependency(from, found.object, !lazy);
+  sim.bindings_.push_back({from, found.object, reference.symbol, found.symbol, reference.kind, call});
+  return place_tls(found.object, reference.kind);
+}
+
+Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
+  if (object(id).relocated) return {};
+  const ImageId image_id = object(id).image;
+  sim.images_.index(image_id);
+  const Image& image = sim.images_[image_id];
+  if (image.elf.bind_now || !rule(Rule::kLazy)) lazy = false;
+  dependency_round++;
+  enter_scope(id);
+  if (image.own_static_tls)
+    if (auto placed = place_tls(id, RefKind::kStaticTls); !placed) return placed;
+  for (const Reference& reference : image.references) {
+    if (lazy && reference.kind == RefKind::kJumpSlot) continue;
+    if (auto bound = bind(id, reference, false); !bound) return bound;
+  }
+  object(id).relocated = true;
+  object(id).lazy = lazy;
+  return {};
+}
+
+void Simulation::State::bind_waiting(ObjectId id) {
+  if (!object(id).lazy || object(id).unmapped) return;
+  object(id).lazy = false;
+  dependency_round++;
+  enter_scope(id);
+  for (const Reference& reference : sim.images_[object(id).image].references)
+    if (reference.kind == RefKind::kJumpSlot) (void)bind(id, reference, true);
+}
+
+}  // namespace cohabit::sim

@@ -1,0 +1,207 @@
+// The working state behind a Simulation. Functions are named after what glibc's do; the file that
+// holds each says which one.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/simulation.h"
+
+namespace cohabit::sim {
+
+constexpr int kRtldLazy = 1, kRtldNow = 2, kRtldNoload = 4, kRtldDeepbind = 8, kRtldGlobal = 0x100,
+              kRtldNodelete = 0x1000;
+constexpr int kMaxNamespaces = 16;
+constexpr int64_t kNewNamespace = -1;
+
+// One namespace (link map list) of dlmopen; 0 is the base.
+struct Namespace {
+  bool used = false;
+  std::vector<ObjectId> loaded;  // link-map order
+  std::vector<ObjectId> by_image;  // live object of an image, kNone if none
+  struct Unique {
+    ObjectId object;
+    uint32_t symbol;
+  };
+  std::unordered_map<NameId, Unique> unique;  // STB_GNU_UNIQUE definitions in force
+};
+
+// A directory list of one origin (an RPATH, LD_LIBRARY_PATH, ...).
+struct SearchPath {
+  std::string because;
+  std::vector<std::string> directories;  // each "" or ending with "/"
+};
+
+struct FoundFile {
+  ImageId image = kNone;
+  std::string path;  // as ld.so writes it: directory + name
+};
+
+struct Wanted {  // the version a reference asks for
+  VersionId version = 0;
+  bool hidden = false;
+};
+
+// What an opened object still has to do when dlopen's first part is over.
+struct OpenWork {
+  ObjectId object = kNone;
+  int flags = 0;
+  bool run_constructors = false;
+};
+
+struct Simulation::State {
+  explicit State(Simulation& simulation) : sim(simulation) {}
+
+  // search.cc
+  Result<FoundFile> search(const std::string& name, ObjectId loader,
+                           std::vector<SearchStep>* steps);
+  std::string expand(const std::string& text, ObjectId object);
+
+  // load.cc
+  struct MapRequest {
+    std::string name;
+    ObjectId loader = kNone;  // whose RPATH or RUNPATH counts
+    ObjectType type = ObjectType::kLibrary;
+    How how = How::kNeeded;
+    bool noload = false;
+    bool deepbind = false;
+    bool from_dlopen = false;  // __RTLD_DLOPEN
+    int ns = 0;
+  };
+  Result<ObjectId> map_object(const MapRequest& request);
+  Result<void> map_dependencies(ObjectId id, const std::vector<ObjectId>& preloads,
+                                const MapRequest& base);
+  Result<void> check_versions(ObjectId id);
+  ObjectId add_object(ImageId image, const std::string& path, const MapRequest& request);
+  bool start();
+
+  // sort.cc
+  void sort_maps(std::vector<ObjectId>& maps, bool skip_first, bool for_close);
+
+  // relocate.cc
+  Result<void> relocate(ObjectId id, bool lazy);
+  void bind_waiting(ObjectId id);  // the jump slots that wait
+  Result<void> bind(ObjectId from, const Reference& reference, bool lazy);
+
+  // lookup.cc
+  Found lookup(ObjectId from, const Reference& reference, int ns) const;
+  void enter_scope(ObjectId id);
+  void enter_list(const std::vector<ObjectId>& objects);
+
+  // open.cc
+  Result<OpenWork> open_begin(const std::string& name, int flags, ObjectId caller, int64_t ns);
+  Result<OpenWork> open_mapped(ObjectId object, int flags);
+  void run_constructors_until(OpenWork& work, const std::string& constructor);
+  void open_end(const OpenWork& work);
+  void make_global(ObjectId id);
+
+  // close.cc
+  void close(ObjectId id);
+  void collect(int ns);
+
+  // tls.cc
+  void lay_out_static_tls();
+  bool allocate_static_tls(ObjectId id, bool optional);
+  void release_static_tls(const std::vector<ObjectId>& removed);
+
+  // run.cc
+  size_t play(const std::vector<LoaderCall>& calls, size_t at);
+  Result<OpenWork> begin_call(const LoaderCall& call);
+  CallResult single_open(std::string_view name, int flags, ObjectId caller, int64_t ns);
+
+  const elf::Object& elf(ObjectId id) const { return sim.elf(id); }
+  Object& object(ObjectId id) { return sim.objects_[id]; }
+  const Object& object(ObjectId id) const { return sim.objects_[id]; }
+  bool rule(Rule rule) const { return sim.options_.rules[rule]; }
+  std::string display_name(ObjectId id) const;  // DSO_FILENAME
+  std::optional<std::string> variable(const char* name) const;
+
+  Simulation& sim;
+  std::vector<Namespace> namespaces = std::vector<Namespace>(kMaxNamespaces);
+  bool started = false;
+  bool lazy_allowed = true;  // GLRO(dl_lazy): no LD_BIND_NOW
+  bool dynamic_weak = false;
+  ObjectId program = kNone;
+  ObjectId rtld = kNone;
+  ObjectId init_first = kNone;  // GL(dl_initfirst)
+  uint32_t call = kNone;
+  std::string cwd;
+
+  std::unordered_map<ObjectId, SearchPath> rpaths, runpaths;
+  std::optional<SearchPath> library_path;
+  std::vector<std::string> subdirectories;  // hwcaps, best first, "" last
+
+  // Lookup scratch: where each object stands in the scope being searched.
+  std::vector<uint32_t> position, position_stamp;
+  uint32_t stamp = 0, next_position = 0;
+  // Objects whose relationship to the object being relocated is already settled.
+  std::vector<uint32_t> dependency_stamp;
+  uint32_t dependency_round = 0;
+
+  int64_t tls_used = 0, tls_limit = 0, tls_align = 64, tls_optional = 512;
+
+ private:
+  const SearchPath& rpath_of(ObjectId id);
+  const SearchPath& runpath_of(ObjectId id);
+  SearchPath decompose(const std::string& list, std::string_view separators, ObjectId object,
+                       std::string because);
+  enum class DirectoryResult { kFound, kGoOn, kGiveUp };
+  Result<DirectoryResult> try_path(const SearchPath& path, const std::string& name,
+                                   FoundFile& found, std::vector<SearchStep>* steps);
+  Result<bool> try_file(const std::string& path, const std::string& because, FoundFile& found,
+                        std::vector<SearchStep>* steps);
+  Result<bool> try_rpaths(const std::string& name, ObjectId loader, FoundFile& found,
+                          std::vector<SearchStep>* steps);
+  Result<bool> try_cache(const std::string& name, ObjectId loader, FoundFile& found,
+                         std::vector<SearchStep>* steps);
+  std::string absolute(const std::string& path) const;
+
+  ObjectId find_loaded(const std::string& name, int ns);
+  bool name_matches(const std::string& name, ObjectId id) const;
+  void add_name(ObjectId id, const std::string& name);
+  Result<void> check_loadable(ImageId image, const MapRequest& request);
+  void set_scope(ObjectId id, const MapRequest& request);
+  struct Walk;
+  Result<void> walk_dependencies(Walk& walk, const MapRequest& base);
+  Result<void> add_needed(Walk& walk, size_t at, const std::string& name, const MapRequest& base,
+                          std::vector<ObjectId>& needed);
+  Result<bool> add_filtee(Walk& walk, size_t& at, int64_t tag, const std::string& name,
+                          const MapRequest& base, std::vector<ObjectId>& needed);
+  void finish_dependencies(const Walk& walk);
+  void move_before(ObjectId moved, ObjectId anchor);
+  bool start_program();
+  void preload(std::vector<ObjectId>& preloads);
+  bool start_dependencies(const std::vector<ObjectId>& preloads);
+  bool start_relocation();
+  bool refuse(const std::string& message);
+
+  void traverse(ObjectId id, bool relocation_dependencies, bool& met, std::vector<char>& visited,
+                std::vector<ObjectId>& order) const;
+  void sort_depth_first(std::vector<ObjectId>& maps, bool for_close);
+  void sort_original(std::vector<ObjectId>& maps, bool skip_first, bool for_close);
+
+  struct Candidate {
+    uint32_t symbol;
+    bool unique;
+    bool weak;
+  };
+  std::optional<Candidate> match(const Image& image, uint32_t& definition, Wanted wanted,
+                                 RefKind kind) const;
+  Found first_in_scope(NameId name, Wanted wanted, RefKind kind, int ns) const;
+  Found take_unique(NameId name, Found found, ObjectId from, RefKind kind, uint32_t reference,
+                    int ns);
+  void add_dependency(ObjectId from, ObjectId to, bool for_relocation);
+  Result<void> place_tls(ObjectId provider, RefKind kind);
+
+  Result<void> check_versions_of(ObjectId id, const elf::VersionNeed& need);
+  std::vector<ObjectId> mark_used(int ns) const;
+  void update_scope_after_close(ObjectId id, const std::vector<char>& used);
+  void unmap(const std::vector<ObjectId>& removed, int ns);
+
+  friend class Simulation;
+};
+
+}  // namespace cohabit::sim

@@ -1,0 +1,325 @@
+#include "world/images.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace cohabit {
+namespace {
+
+using elf::Object;
+using elf::Sym;
+
+bool same_name(Bytes a, Bytes b) {
+  if (a.text().data() == b.text().data()) return true;
+  const uint64_t limit = std::min(a.size(), b.size());
+  const char* x = a.text().data();
+  const char* y = b.text().data();
+  for (uint64_t i = 0; i < limit; i++) {
+    if (x[i] != y[i]) return false;
+    if (x[i] == 0) return true;
+  }
+  return false;
+}
+
+// What check_match in elf/dl-lookup.c demands of any definition, whoever asks.
+bool can_be_definition(const Sym& symbol) {
+  if (symbol.st_value == 0 && symbol.st_shndx != elf::SHN_ABS && symbol.type() != elf::STT_TLS)
+    return false;
+  switch (symbol.type()) {
+    case elf::STT_NOTYPE:
+    case elf::STT_OBJECT:
+    case elf::STT_FUNC:
+    case elf::STT_COMMON:
+    case elf::STT_TLS:
+    case elf::STT_GNU_IFUNC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+enum class RelocationEffect { kNoLookup, kLookup, kOwnStaticTls };
+
+struct Classified {
+  RelocationEffect effect;
+  RefKind kind;
+};
+
+// elf_machine_type_class and elf_machine_rela of sysdeps/x86_64/dl-machine.h (glibc 2.36).
+Classified classify_x86_64(uint32_t type, bool in_jmprel) {
+  switch (type) {
+    case elf::R_X86_64_NONE:
+    case elf::R_X86_64_RELATIVE:
+    case elf::R_X86_64_RELATIVE64:
+    case elf::R_X86_64_IRELATIVE:
+      return {RelocationEffect::kNoLookup, RefKind::kData};
+    case elf::R_X86_64_JUMP_SLOT:
+      return {RelocationEffect::kLookup, in_jmprel ? RefKind::kJumpSlot : RefKind::kPltNow};
+    case elf::R_X86_64_DTPMOD64:
+    case elf::R_X86_64_DTPOFF64:
+      return {RelocationEffect::kLookup, RefKind::kTls};
+    case elf::R_X86_64_TPOFF64:
+      return {RelocationEffect::kLookup, RefKind::kStaticTls};
+    case elf::R_X86_64_TLSDESC:
+      return {RelocationEffect::kLookup, RefKind::kTlsDesc};
+    case elf::R_X86_64_COPY:
+      return {RelocationEffect::kLookup, RefKind::kCopy};
+    default:
+      return {RelocationEffect::kLookup, RefKind::kData};
+  }
+}
+
+Classified classify_aarch64(uint32_t type, bool in_jmprel) {
+  switch (type) {
+    case elf::R_AARCH64_NONE:
+    case elf::R_AARCH64_RELATIVE:
+    case elf::R_AARCH64_IRELATIVE:
+      return {RelocationEffect::kNoLookup, RefKind::kData};
+    case elf::R_AARCH64_JUMP_SLOT:
+      return {RelocationEffect::kLookup, in_jmprel ? RefKind::kJumpSlot : RefKind::kPltNow};
+    case elf::R_AARCH64_TLS_DTPMOD:
+    case elf::R_AARCH64_TLS_DTPREL:
+      return {RelocationEffect::kLookup, RefKind::kTls};
+    case elf::R_AARCH64_TLS_TPREL:
+      return {RelocationEffect::kLookup, RefKind::kStaticTls};
+    case elf::R_AARCH64_TLSDESC:
+      return {RelocationEffect::kLookup, RefKind::kTlsDesc};
+    case elf::R_AARCH64_COPY:
+      return {RelocationEffect::kLookup, RefKind::kCopy};
+    default:
+      return {RelocationEffect::kLookup, RefKind::kData};
+  }
+}
+
+Classified classify(uint16_t machine, uint32_t type, bool in_jmprel) {
+  return machine == elf::EM_AARCH64 ? classify_aarch64(type, in_jmprel)
+                                    : classify_x86_64(type, in_jmprel);
+}
+
+// A symbol that resolve_map in elf/dl-reloc.c takes from the object itself without looking.
+bool binds_locally(const Sym& symbol) {
+  return symbol.bind() == elf::STB_LOCAL || symbol.visibility() == elf::STV_HIDDEN ||
+         symbol.visibility() == elf::STV_INTERNAL;
+}
+
+}  // namespace
+
+const Images::Probe& Images::open(const std::string& path, uint16_t machine) {
+  const auto found = probes_.find(path);
+  if (found != probes_.end()) return found->second;
+  return probes_.emplace(path, look_at(path, machine)).first->second;
+}
+
+Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
+  Probe probe;
+  const auto status = tree_.stat(path);
+  if (!status) {
+    probe.error = status.error();
+    return probe;
+  }
+  if (const auto known = find(status->id)) {
+    probe.image = *known;
+    return probe;
+  }
+  if (S_ISDIR(status->mode)) {
+    probe.error = EISDIR;
+    return probe;
+  }
+  const auto fd = tree_.open(path);
+  if (!fd) {
+    probe.error = fd.error();
+    return probe;
+  }
+  auto map = MappedFile::map(*fd, path);
+  ::close(*fd);
+  if (!map) {
+    probe.error = EIO;
+    return probe;
+  }
+  probe.header = elf::check_header(map->bytes(), machine);
+  if (probe.header.verdict != elf::HeaderVerdict::kLoadable) return probe;
+  auto image = std::make_unique<Image>();
+  image->path = path;
+  image->real_path = tree_.real_path(path).value_or(path);
+  image->file = status->id;
+  image->file_size = status->size;
+  image->map = std::move(*map);
+  image->elf = elf::parse(image->map.bytes());
+  probe.image = static_cast<ImageId>(images_.size());
+  by_file_[status->id.inode * 31 + status->id.device].push_back(probe.image);
+  images_.push_back(std::move(image));
+  return probe;
+}
+
+bool Images::directory_exists(const std::string& path) {
+  const auto found = directories_.find(path);
+  if (found != directories_.end()) return found->second;
+  const auto status = tree_.stat(path);
+  return directories_.emplace(path, status && S_ISDIR(status->mode)).first->second;
+}
+
+std::optional<ImageId> Images::find(FileId file) const {
+  const auto found = by_file_.find(file.inode * 31 + file.device);
+  if (found == by_file_.end()) return std::nullopt;
+  for (const ImageId id : found->second)
+    if (images_[id]->file == file) return id;
+  return std::nullopt;
+}
+
+std::string_view Images::name(NameId id) const {
+  return names_[id].c_string(0).value_or(std::string_view());
+}
+
+void Images::grow_table() {
+  std::vector<NameId> table(std::max<size_t>(table_.size() * 2, 1 << 16), kNone);
+  const size_t mask = table.size() - 1;
+  for (NameId id = 0; id < names_.size(); id++) {
+    size_t at = (hashes_[id] * 0x9e3779b1u) & mask;
+    while (table[at] != kNone) at = (at + 1) & mask;
+    table[at] = id;
+  }
+  table_ = std::move(table);
+}
+
+NameId Images::intern(uint32_t hash, Bytes name) {
+  if ((names_.size() + 1) * 2 > table_.size()) grow_table();
+  const size_t mask = table_.size() - 1;
+  size_t at = (hash * 0x9e3779b1u) & mask;
+  for (; table_[at] != kNone; at = (at + 1) & mask) {
+    const NameId id = table_[at];
+    if (hashes_[id] == hash && same_name(names_[id], name)) return id;
+  }
+  const auto id = static_cast<NameId>(names_.size());
+  table_[at] = id;
+  names_.push_back(name);
+  hashes_.push_back(hash);
+  heads_.push_back(kNone);
+  tails_.push_back(kNone);
+  return id;
+}
+
+NameId Images::find_name(std::string_view name) const {
+  if (table_.empty()) return kNone;
+  const uint32_t hash = elf::gnu_hash(name) >> 1;
+  const size_t mask = table_.size() - 1;
+  for (size_t at = (hash * 0x9e3779b1u) & mask; table_[at] != kNone; at = (at + 1) & mask)
+    if (hashes_[table_[at]] == hash && this->name(table_[at]) == name) return table_[at];
+  return kNone;
+}
+
+VersionId Images::intern_version(uint32_t hash, std::string_view name) {
+  if (hash == 0) return 0;
+  return version_ids_.try_emplace({hash, name}, static_cast<VersionId>(version_ids_.size() + 1))
+      .first->second;
+}
+
+void Images::add_definition(ImageId image, uint32_t symbol, uint32_t hash) {
+  const Object& object = images_[image]->elf;
+  const Sym entry = object.symbols[symbol];
+  if (!can_be_definition(entry)) return;
+  const NameId name = intern(hash, object.strings.from(entry.st_name));
+  const auto index = static_cast<uint32_t>(definitions_.size());
+  definitions_.push_back({image, symbol, kNone});
+  if (heads_[name] == kNone) {
+    heads_[name] = index;
+  } else {
+    definitions_[tails_[name]].next = index;
+  }
+  tails_[name] = index;
+}
+
+// Chain order within one image is kept: it decides between several definitions of one name. An
+// entry that sits in the wrong bucket is never found by ld.so, so it is left out here.
+void Images::index_gnu_hash(ImageId id) {
+  const Object& object = images_[id]->elf;
+  const elf::GnuHash& table = *object.gnu_hash;
+  std::vector<bool> visited;  // stops chains that a hostile file makes share their tails
+  for (uint32_t bucket = 0; bucket < table.bucket_count; bucket++) {
+    const uint32_t first = table.buckets[bucket];
+    if (first == 0 || first < table.symbol_offset) continue;
+    for (uint64_t symbol = first;; symbol++) {
+      const uint64_t at = symbol - table.symbol_offset;
+      if (at >= table.chain.size() || symbol >= object.symbols.size()) break;
+      if (at >= visited.size()) visited.resize(std::max<size_t>(at + 1, visited.size() * 2));
+      if (visited[at]) break;
+      visited[at] = true;
+      const uint32_t hash = table.chain[at];
+      if ((hash | 1) % table.bucket_count == bucket || (hash & ~1u) % table.bucket_count == bucket)
+        add_definition(id, static_cast<uint32_t>(symbol), hash >> 1);
+      if (hash & 1) break;
+    }
+  }
+}
+
+void Images::index_sysv_hash(ImageId id) {
+  const Object& object = images_[id]->elf;
+  const elf::SysvHash& table = *object.sysv_hash;
+  std::vector<bool> visited(table.chain.size());
+  for (uint32_t bucket = 0; bucket < table.buckets.size(); bucket++) {
+    for (uint32_t symbol = table.buckets[bucket]; symbol != 0; symbol = table.chain[symbol]) {
+      if (symbol >= visited.size() || visited[symbol]) break;
+      visited[symbol] = true;
+      const std::string_view name = object.symbol_name(symbol);
+      if (elf::sysv_hash(name) % table.buckets.size() == bucket)
+        add_definition(id, symbol, elf::gnu_hash(name) >> 1);
+    }
+  }
+}
+
+void Images::index_references(Image& image) {
+  const Object& object = image.elf;
+  std::vector<uint8_t> seen;        // by symbol: a bit per RefKind
+  std::vector<NameId> symbol_names;  // by symbol, kNone until asked
+  const auto add = [&](const elf::Rela& relocation, bool in_jmprel) {
+    auto [effect, kind] = classify(object.machine, relocation.type(), in_jmprel);
+    if (effect == RelocationEffect::kNoLookup) return;
+    const uint32_t symbol = relocation.symbol();
+    const Sym entry = object.symbols[symbol];
+    if (symbol >= object.symbols.size() || binds_locally(entry)) {
+      image.own_static_tls |= kind == RefKind::kStaticTls;
+      return;
+    }
+    if (kind == RefKind::kJumpSlot && object.variant_pcs &&
+        (entry.st_other & elf::STO_AARCH64_VARIANT_PCS))
+      kind = RefKind::kPltNow;
+    if (symbol >= seen.size()) {
+      const size_t size = std::min<size_t>(object.symbols.size(), size_t{symbol} * 2 + 1024);
+      seen.resize(size);
+      symbol_names.resize(size, kNone);
+    }
+    const auto bit = static_cast<uint8_t>(1u << static_cast<unsigned>(kind));
+    if (seen[symbol] & bit) return;
+    seen[symbol] |= bit;
+    if (symbol_names[symbol] == kNone) {
+      const std::string_view name = object.string(entry.st_name);
+      symbol_names[symbol] =
+          intern(elf::gnu_hash(name) >> 1, object.strings.from(entry.st_name));
+    }
+    image.references.push_back({symbol, symbol_names[symbol], kind});
+  };
+  for (uint64_t i = image.elf.relative_count; i < object.rela.size(); i++) add(object.rela[i], false);
+  for (uint64_t i = 0; i < object.jmprel.size(); i++) add(object.jmprel[i], true);
+}
+
+void Images::index_versions(Image& image) {
+  for (const elf::Version& version : image.elf.versions)
+    image.versions.push_back(intern_version(version.hash, version.name));
+}
+
+void Images::index(ImageId id) {
+  Image& image = *images_[id];
+  if (image.indexed) return;
+  image.indexed = true;
+  index_versions(image);
+  if (image.elf.gnu_hash) {
+    index_gnu_hash(id);
+  } else if (image.elf.sysv_hash) {
+    index_sysv_hash(id);
+  }
+  index_references(image);
+}
+
+}  // namespace cohabit
