@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -107,7 +108,10 @@ struct Options {
 
 class Simulation {
  public:
-  Simulation(Images& images, const Machine& machine, StartFacts start, Options options = {});
+  Simulation(Images& images, const Machine& machine, StartFacts start, Options options);
+  Simulation(Images& images, const Machine& machine, StartFacts start)
+      : Simulation(images, machine, std::move(start), Options()) {}
+  ~Simulation();
 
   // Start-up of the process. False: ld.so would refuse to start it; start_error() says why.
   bool start();
@@ -158,6 +162,7 @@ class Simulation {
   std::vector<MissingSymbol> missing_;
   std::vector<CallResult> results_;
   std::vector<std::string> problems_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace cohabit::sim

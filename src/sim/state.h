@@ -15,7 +15,8 @@ namespace cohabit::sim {
 constexpr int kRtldLazy = 1, kRtldNow = 2, kRtldNoload = 4, kRtldDeepbind = 8, kRtldGlobal = 0x100,
               kRtldNodelete = 0x1000;
 constexpr int kMaxNamespaces = 16;
-constexpr int64_t kNewNamespace = -1;
+constexpr int64_t kNewNamespace = -1;    // LM_ID_NEWLM
+constexpr int64_t kCallerNamespace = -2;  // __LM_ID_CALLER: dlopen, not dlmopen
 
 // One namespace (link map list) of dlmopen; 0 is the base.
 struct Namespace {
@@ -109,7 +110,6 @@ struct Simulation::State {
 
   // run.cc
   size_t play(const std::vector<LoaderCall>& calls, size_t at);
-  Result<OpenWork> begin_call(const LoaderCall& call);
   CallResult single_open(std::string_view name, int flags, ObjectId caller, int64_t ns);
 
   const elf::Object& elf(ObjectId id) const { return sim.elf(id); }
@@ -127,6 +127,7 @@ struct Simulation::State {
   ObjectId program = kNone;
   ObjectId rtld = kNone;
   ObjectId init_first = kNone;  // GL(dl_initfirst)
+  std::vector<SearchStep> failed_search;  // of the last name that was not found
   uint32_t call = kNone;
   std::string cwd;
 
@@ -140,6 +141,8 @@ struct Simulation::State {
   // Objects whose relationship to the object being relocated is already settled.
   std::vector<uint32_t> dependency_stamp;
   uint32_t dependency_round = 0;
+
+  std::set<std::pair<ObjectId, uint32_t>> bound_lazily;
 
   int64_t tls_used = 0, tls_limit = 0, tls_align = 64, tls_optional = 512;
 
@@ -173,10 +176,14 @@ struct Simulation::State {
   void finish_dependencies(const Walk& walk);
   void move_before(ObjectId moved, ObjectId anchor);
   bool start_program();
-  void preload(std::vector<ObjectId>& preloads);
-  bool start_dependencies(const std::vector<ObjectId>& preloads);
+  void start_loader();
+  void start_search_paths();
+  std::vector<ObjectId> preload_all();
+  void place_loader();
   bool start_relocation();
   bool refuse(const std::string& message);
+  void apply_close(const LoaderCall& call, CallResult& result);
+  ObjectId caller_of(const LoaderCall& call);
 
   void traverse(ObjectId id, bool relocation_dependencies, bool& met, std::vector<char>& visited,
                 std::vector<ObjectId>& order) const;

@@ -17,7 +17,12 @@
 
 namespace cohabit {
 
-enum class CallKind { kDlopen, kDlmopen, kDlclose };
+enum class CallKind {
+  kDlopen,
+  kDlmopen,
+  kDlclose,
+  kBind,  // never recorded, for tests only: the caller calls the function `name` through its PLT
+};
 
 struct LoaderCall {
   CallKind kind = CallKind::kDlopen;

@@ -1,0 +1,161 @@
+// cohabit replay: simulate the calls of a trace and write what would be loaded and bound.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "facts/host/machine.h"
+#include "facts/trace/trace.h"
+#include "report/tsv.h"
+#include "sim/simulation.h"
+
+namespace cohabit {
+namespace {
+
+struct ReplayOptions {
+  std::string trace, loads, bindings, results, batch, root;
+  std::vector<std::string> without;
+  int repeat = 1;
+  bool stats = false;
+  bool lazy_on_call = false;
+};
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail("cannot read " + path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Result<sim::Options> simulation_options(const ReplayOptions& options) {
+  sim::Options result;
+  result.lazy_at_load = !options.lazy_on_call;
+  for (const std::string& name : options.without) {
+    const auto rule = sim::find_rule(name);
+    if (!rule) return fail("there is no loader rule named " + name);
+    result.rules.switch_off(*rule);
+  }
+  return result;
+}
+
+uint16_t machine_number(const std::string& name) {
+  return name == "aarch64" ? elf::EM_AARCH64 : elf::EM_X86_64;
+}
+
+// The machine as the traced process saw it: what the trace recorded goes before what is found here.
+Machine machine_of(const Tree& tree, const StartFacts& start) {
+  Machine machine = read_machine(tree, machine_number(start.machine));
+  if (!start.platform.empty()) machine.platform = start.platform;
+  if (!start.hwcaps.empty()) machine.hwcaps = start.hwcaps;
+  int major = 0, minor = 0;
+  if (std::sscanf(start.glibc.c_str(), "%d.%d", &major, &minor) == 2)
+    machine.glibc = {major, minor};
+  return machine;
+}
+
+struct Outputs {
+  std::string trace, loads, bindings, results;
+};
+
+Result<void> write_outputs(const sim::Simulation& simulation, const Outputs& outputs) {
+  if (!outputs.loads.empty())
+    if (auto done = report::write_file(outputs.loads, report::loads_table(simulation)); !done)
+      return done;
+  if (!outputs.bindings.empty())
+    if (auto done = report::write_file(outputs.bindings, report::bindings_table(simulation)); !done)
+      return done;
+  if (outputs.results.empty()) return {};
+  std::string results = report::results_table(simulation);
+  if (!simulation.start_error().empty()) results = "start\t" + simulation.start_error() + "\n";
+  return report::write_file(outputs.results, results);
+}
+
+void print_stats(const sim::Simulation& simulation, double seconds, int round) {
+  fmt::print(stderr,
+             "{{\"round\": {}, \"seconds\": {:.6f}, \"objects\": {}, \"bindings\": {}, "
+             "\"missing\": {}, \"problems\": {}}}\n",
+             round, seconds, simulation.objects().size(), simulation.bindings().size(),
+             simulation.missing().size(), simulation.problems().size());
+}
+
+Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
+  const auto begin_first = std::chrono::steady_clock::now();
+  auto settings = simulation_options(options);
+  if (!settings) return tl::unexpected<Error>(settings.error());
+  auto text = read_file(outputs.trace);
+  if (!text) return tl::unexpected<Error>(text.error());
+  auto trace = parse_trace(*text);
+  if (!trace) return fail(outputs.trace + ": " + trace.error().message);
+  const Tree tree(options.root);
+  Images images(tree);
+  const Machine machine = machine_of(tree, trace->start);
+  for (int round = 0; round < options.repeat; round++) {
+    const auto begin = round == 0 ? begin_first : std::chrono::steady_clock::now();
+    sim::Simulation simulation(images, machine, trace->start, *settings);
+    simulation.run(trace->calls);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    if (options.stats) print_stats(simulation, elapsed.count(), round);
+    if (round + 1 < options.repeat) continue;
+    for (const std::string& problem : simulation.problems())
+      fmt::print(stderr, "note: {}\n", problem);
+    if (!simulation.start_error().empty())
+      fmt::print(stderr, "the process would not start: {}\n", simulation.start_error());
+    if (auto written = write_outputs(simulation, outputs); !written) return written;
+  }
+  return {};
+}
+
+// Lines of trace, loads, bindings and results files, separated by tabs.
+Result<void> replay_batch(const ReplayOptions& options) {
+  auto list = read_file(options.batch);
+  if (!list) return tl::unexpected<Error>(list.error());
+  std::istringstream lines(*list);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    Outputs outputs;
+    std::getline(fields, outputs.trace, '\t');
+    std::getline(fields, outputs.loads, '\t');
+    std::getline(fields, outputs.bindings, '\t');
+    std::getline(fields, outputs.results, '\t');
+    if (auto done = replay_one(options, outputs); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* command = app.add_subcommand(
+      "replay", "Simulate the calls of a trace: what would be loaded and what would bind to what");
+  command->add_option("trace", options->trace, "Trace file of `cohabit trace`");
+  command->add_option("--loads", options->loads, "Write the files loaded, in order");
+  command->add_option("--bindings", options->bindings, "Write every symbol binding");
+  command->add_option("--results", options->results, "Write the outcome of every call");
+  command->add_option("--root", options->root, "Read files below this directory");
+  command->add_option("--batch", options->batch,
+                      "Replay many: lines of TRACE, LOADS, BINDINGS, RESULTS separated by tabs");
+  command->add_option("--repeat", options->repeat, "Simulate this often over the same files")
+      ->check(CLI::Range(1, 1000000));
+  command->add_flag("--stats", options->stats, "Print time and counts as JSON on stderr");
+  command->add_flag("--lazy-on-call", options->lazy_on_call,
+                    "Bind lazy function symbols only at recorded first calls");
+  command->add_option("--without", options->without, "Switch a loader rule off (for tests)");
+  command->callback([options, &exit_code] {
+    const bool batch = !options->batch.empty();
+    if (!batch && options->trace.empty()) throw CLI::RequiredError("trace");
+    const auto done = batch ? replay_batch(*options)
+                            : replay_one(*options, {options->trace, options->loads,
+                                                    options->bindings, options->results});
+    if (done) return;
+    fmt::print(stderr, "cohabit: {}\n", done.error().message);
+    exit_code = 2;
+  });
+}
+
+}  // namespace cohabit

@@ -1,0 +1,86 @@
+#include "report/tsv.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <unordered_set>
+
+namespace cohabit::report {
+namespace {
+
+using sim::Binding;
+using sim::How;
+using sim::Object;
+using sim::Simulation;
+
+const std::string& real_path(const Simulation& simulation, sim::ObjectId id) {
+  return simulation.images()[simulation.objects()[id].image].real_path;
+}
+
+struct BindingKey {
+  uint64_t pair;
+  uint32_t reference;
+  bool operator==(const BindingKey&) const = default;
+};
+struct BindingKeyHash {
+  size_t operator()(const BindingKey& key) const {
+    return (key.pair * 0x9e3779b97f4a7c15u) ^ (uint64_t{key.reference} * 0xff51afd7ed558ccdu);
+  }
+};
+
+}  // namespace
+
+std::string loads_table(const Simulation& simulation) {
+  std::string text;
+  for (const sim::ObjectId id : simulation.load_order()) {
+    const Object& object = simulation.objects()[id];
+    const bool opened = object.how == How::kDlopen;
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", real_path(simulation, id),
+                   object.requested, opened ? "dlopen-by" : "needed-by",
+                   object.by == kNone ? "" : real_path(simulation, object.by));
+  }
+  return text;
+}
+
+std::string bindings_table(const Simulation& simulation) {
+  std::string text;
+  std::unordered_set<BindingKey, BindingKeyHash> seen;
+  seen.reserve(simulation.bindings().size());
+  for (const Binding& binding : simulation.bindings()) {
+    if (!seen.insert({uint64_t{binding.from} << 32 | binding.to, binding.reference}).second)
+      continue;
+    const elf::Object& file = simulation.elf(binding.from);
+    const elf::Version* version = file.version_of(binding.reference);
+    const bool is_protected =
+        file.symbols[binding.reference].visibility() == elf::STV_PROTECTED;
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\t{}\n",
+                   real_path(simulation, binding.from), real_path(simulation, binding.to),
+                   file.symbol_name(binding.reference), version ? version->name : "-",
+                   is_protected ? "protected" : "normal");
+  }
+  return text;
+}
+
+std::string results_table(const Simulation& simulation) {
+  std::string text;
+  for (const sim::CallResult& result : simulation.results()) {
+    const char* word = result.failed ? "failed" : result.object == kNone ? "none" : "ok";
+    fmt::format_to(std::back_inserter(text), "{}\t{}\n", word, result.error);
+  }
+  return text;
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (!file) return fail(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = std::fclose(file) == 0;
+  if (!written || !closed)
+    return fail(fmt::format("cannot write all of {}: {}", path, std::strerror(errno)));
+  return {};
+}
+
+}  // namespace cohabit::report

@@ -1,0 +1,22 @@
+// What a simulation loaded and bound, as tables that can be held against ld.so's own log.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "sim/simulation.h"
+
+namespace cohabit::report {
+
+// Columns: path (links resolved), name asked for, needed-by or dlopen-by, by whom. In load order;
+// without the program and ld.so.
+std::string loads_table(const sim::Simulation& simulation);
+// Columns: from, to (links resolved), symbol, version wanted ('-' if none), normal or protected.
+// In binding order, each line once.
+std::string bindings_table(const sim::Simulation& simulation);
+// One line per call: ok, failed or none (RTLD_NOLOAD found nothing); ld.so's error text.
+std::string results_table(const sim::Simulation& simulation);
+
+Result<void> write_file(const std::string& path, const std::string& text);
+
+}  // namespace cohabit::report

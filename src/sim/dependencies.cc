@@ -1,0 +1,154 @@
+// An object's dependencies: _dl_map_object_deps of elf/dl-deps.c. Breadth-first; a filtee
+// (DT_AUXILIARY, DT_FILTER) is put before the object that names it.
+#include <algorithm>
+
+#include "sim/state.h"
+
+namespace cohabit::sim {
+
+// The list that is built while it is walked.
+struct Simulation::State::Walk {
+  struct Entry {
+    ObjectId id;
+    bool done = false;
+  };
+  ObjectId root = kNone;
+  std::vector<Entry> list;
+  std::vector<char> listed;  // l_reserved, by object
+
+  bool has(ObjectId id) const { return id < listed.size() && listed[id]; }
+  void mark(ObjectId id) {
+    if (id >= listed.size()) listed.resize(id + 64, 0);
+    listed[id] = 1;
+  }
+};
+
+Result<void> Simulation::State::add_needed(Walk& walk, size_t at, const std::string& name,
+                                           const MapRequest& base, std::vector<ObjectId>& needed) {
+  MapRequest request = base;
+  request.name = name;
+  request.loader = walk.list[at].id;
+  request.how = How::kNeeded;
+  request.type = object(request.loader).type == ObjectType::kExecutable
+                     ? ObjectType::kLibrary
+                     : object(request.loader).type;
+  const auto mapped = map_object(request);
+  if (!mapped) return fail(mapped.error().message);
+  needed.push_back(*mapped);
+  if (walk.has(*mapped)) return {};
+  walk.mark(*mapped);
+  if (rule(Rule::kBreadthFirst)) {
+    walk.list.push_back({*mapped});
+  } else {
+    walk.list.insert(walk.list.begin() + static_cast<ptrdiff_t>(at + needed.size()), {*mapped});
+  }
+  return {};
+}
+
+void Simulation::State::move_before(ObjectId moved, ObjectId anchor) {
+  auto& loaded = namespaces[object(moved).ns].loaded;
+  loaded.erase(std::find(loaded.begin(), loaded.end(), moved));
+  loaded.insert(std::find(loaded.begin(), loaded.end(), anchor), moved);
+}
+
+// True: an entry was inserted at `at`, so the current object is now at at+1.
+Result<bool> Simulation::State::add_filtee(Walk& walk, size_t& at, int64_t tag,
+                                           const std::string& name, const MapRequest& base,
+                                           std::vector<ObjectId>& needed) {
+  if (!rule(Rule::kFilter)) return false;
+  const ObjectId current = walk.list[at].id;
+  MapRequest request = base;
+  request.name = name;
+  request.loader = current;
+  request.how = How::kNeeded;
+  request.type = object(current).type == ObjectType::kExecutable ? ObjectType::kLibrary
+                                                                 : object(current).type;
+  const auto mapped = map_object(request);
+  if (!mapped) {
+    if (tag == elf::DT_AUXILIARY) return false;  // may be absent
+    return fail(mapped.error().message);
+  }
+  needed.push_back(*mapped);
+  if (walk.has(*mapped)) {
+    const auto later =
+        std::find_if(walk.list.begin() + static_cast<ptrdiff_t>(at) + 1, walk.list.end(),
+                     [&](const Walk::Entry& entry) { return entry.id == *mapped; });
+    if (later == walk.list.end()) return false;  // already before us
+    walk.list.erase(later);
+  }
+  walk.mark(*mapped);
+  walk.list.insert(walk.list.begin() + static_cast<ptrdiff_t>(at), {*mapped});
+  at++;
+  move_before(*mapped, current);
+  return true;
+}
+
+Result<void> Simulation::State::walk_dependencies(Walk& walk, const MapRequest& base) {
+  size_t run = 0;
+  while (run < walk.list.size()) {
+    if (walk.list[run].done) {
+      run++;
+      continue;
+    }
+    walk.list[run].done = true;
+    const ObjectId current = walk.list[run].id;
+    const bool first_time =
+        !object(current).has_search_list && !object(current).has_init_order && current != walk.root;
+    std::vector<ObjectId> needed;
+    size_t at = run;  // where the current object stands as filtees are put before it
+    Result<void> outcome;
+    for (const elf::Dependency& dependency : elf(current).dependencies) {
+      const std::string name = expand(std::string(dependency.name), current);
+      if (name.empty() && !dependency.name.empty()) continue;
+      if (dependency.tag == elf::DT_NEEDED) {
+        outcome = add_needed(walk, at, name, base, needed);
+        if (!outcome) return outcome;
+      } else if (auto added = add_filtee(walk, at, dependency.tag, name, base, needed); !added) {
+        return fail(added.error().message);
+      }
+    }
+    if (first_time) {
+      Object& done = object(current);
+      done.init_order = {current};
+      done.init_order.insert(done.init_order.end(), needed.begin(), needed.end());
+      done.has_init_order = true;
+    }
+  }
+  return {};
+}
+
+void Simulation::State::finish_dependencies(const Walk& walk) {
+  std::vector<ObjectId> list;
+  for (const Walk::Entry& entry : walk.list) list.push_back(entry.id);
+  std::vector<ObjectId> order = list;
+  const auto own = std::find(order.begin(), order.end(), walk.root);
+  std::rotate(order.begin(), own, own + 1);
+  {
+    Object& root = object(walk.root);
+    root.search_list = list;
+    root.has_search_list = true;
+    auto& relocation = root.relocation_dependencies;
+    std::erase_if(relocation, [&](ObjectId id) { return id != walk.root && walk.has(id); });
+  }
+  if (rule(Rule::kRelocationOrder)) sort_maps(order, true, false);
+  object(walk.root).init_order = std::move(order);
+  object(walk.root).has_init_order = true;
+}
+
+Result<void> Simulation::State::map_dependencies(ObjectId id,
+                                                 const std::vector<ObjectId>& preloads,
+                                                 const MapRequest& base) {
+  Walk walk;
+  walk.root = id;
+  walk.list.push_back({id});
+  walk.mark(id);
+  for (const ObjectId preloaded : preloads) {
+    walk.list.push_back({preloaded});
+    walk.mark(preloaded);
+  }
+  Result<void> outcome = walk_dependencies(walk, base);
+  finish_dependencies(walk);
+  return outcome;
+}
+
+}  // namespace cohabit::sim

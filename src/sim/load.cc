@@ -1,0 +1,205 @@
+// Mapping one object: _dl_map_object, _dl_map_object_from_fd and _dl_new_object of elf/dl-load.c
+// and elf/dl-object.c; and the check of symbol versions, elf/dl-version.c.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/state.h"
+
+namespace cohabit::sim {
+namespace {
+
+constexpr uint64_t kPageSize = 4096;
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return "";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+std::string Simulation::State::display_name(ObjectId id) const {
+  const Object& shown = object(id);
+  if (!shown.name.empty()) return shown.name;
+  if (!sim.start_.arguments.empty()) return sim.start_.arguments[0];
+  return sim.start_.program;
+}
+
+// _dl_name_match_p
+bool Simulation::State::name_matches(const std::string& name, ObjectId id) const {
+  const Object& candidate = object(id);
+  if (name == candidate.name) return true;
+  if (!rule(Rule::kNameMatch)) return false;
+  return std::find(candidate.names.begin(), candidate.names.end(), name) != candidate.names.end();
+}
+
+void Simulation::State::add_name(ObjectId id, const std::string& name) {
+  auto& names = object(id).names;
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+ObjectId Simulation::State::find_loaded(const std::string& name, int ns) {
+  for (const ObjectId id : namespaces[ns].loaded) {
+    Object& candidate = object(id);
+    if (candidate.removed) continue;
+    if (name_matches(name, id)) return id;
+    if (candidate.soname_added || !rule(Rule::kSonameMatch)) continue;
+    const auto soname = elf(id).soname;
+    if (!soname || *soname != name) continue;
+    add_name(id, name);
+    candidate.soname_added = true;
+    return id;
+  }
+  return kNone;
+}
+
+// The refusals of _dl_map_object_from_fd that the file alone decides.
+Result<void> Simulation::State::check_loadable(ImageId image, const MapRequest& request) {
+  const elf::Object& file = sim.images_[image].elf;
+  const auto refuse = [&](const char* why) { return fail(request.name + ": " + why); };
+  for (const elf::Phdr& segment : file.segments)
+    if ((segment.p_vaddr - segment.p_offset) % kPageSize)
+      return refuse("ELF load command address/offset not page-aligned");
+  if (file.segments.empty()) return refuse("object file has no loadable segments");
+  if (file.type != elf::ET_DYN) return refuse("cannot dynamically load executable");
+  if (!file.has_dynamic) return refuse("object file has no dynamic section");
+  if (file.flags_1 & elf::DF_1_PIE)
+    return refuse("cannot dynamically load position-independent executable");
+  if ((file.flags_1 & elf::DF_1_NOOPEN) && request.from_dlopen)
+    return refuse("shared object cannot be dlopen()ed");
+  if (file.stack != elf::StackDemand::kNonExecutable && request.from_dlopen &&
+      sim.machine_.glibc >= GlibcVersion{2, 41} && file.machine == elf::EM_X86_64)
+    return refuse("cannot enable executable stack as shared object requires: Invalid argument");
+  return {};
+}
+
+// l_scope of a new object: the global scope, then the search list of the object whose loading
+// brought it; the other way round with RTLD_DEEPBIND; itself first with DT_SYMBOLIC.
+void Simulation::State::set_scope(ObjectId id, const MapRequest& request) {
+  const Namespace& ns = namespaces[request.ns];
+  std::vector<ScopeElement> scope;
+  if (!ns.loaded.empty()) scope.push_back({ns.loaded.front(), false});
+  ObjectId root = id;
+  for (ObjectId up = object(id).loader; up != kNone; up = object(up).loader) root = up;
+  const ScopeElement local{root, false};
+  const bool deepbind = request.deepbind && rule(Rule::kDeepbind);
+  if (scope.empty() || !(scope[0] == local))
+    scope.insert(deepbind ? scope.begin() : scope.end(), local);
+  if (elf(id).symbolic && !request.deepbind && rule(Rule::kSymbolic) &&
+      !(scope[0] == ScopeElement{id, false}))
+    scope.insert(scope.begin(), {id, true});
+  object(id).scope = std::move(scope);
+}
+
+ObjectId Simulation::State::add_object(ImageId image, const std::string& path,
+                                       const MapRequest& request) {
+  const auto id = static_cast<ObjectId>(sim.objects_.size());
+  Object added;
+  added.image = image;
+  added.name = path;
+  added.requested = request.name;
+  added.names = {request.name};
+  added.ns = request.ns;
+  added.type = request.type;
+  added.how = request.how;
+  added.by = request.loader;
+  // dlopen's caller serves to find the file; after that the object stands alone.
+  const bool dropped = request.how == How::kDlopen && rule(Rule::kCallerDropped);
+  added.loader = dropped ? kNone : request.loader;
+  added.real = id;
+  added.call = call;
+  added.origin = directory_of(path.empty() ? path : absolute(path));
+  sim.objects_.push_back(std::move(added));
+  Namespace& ns = namespaces[request.ns];
+  set_scope(id, request);
+  ns.used = true;
+  ns.loaded.push_back(id);
+  if (image >= ns.by_image.size()) ns.by_image.resize(image + 1, kNone);
+  ns.by_image[image] = id;
+  if ((elf(id).flags_1 & elf::DF_1_NODELETE) && rule(Rule::kNodelete))
+    object(id).nodelete_pending = true;
+  if (elf(id).flags_1 & elf::DF_1_INITFIRST) init_first = id;
+  sim.images_.index(image);
+  return id;
+}
+
+// kNone: RTLD_NOLOAD, and it is not loaded.
+Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
+  if (const ObjectId known = find_loaded(request.name, request.ns); known != kNone) return known;
+  std::vector<SearchStep> steps;
+  auto found = search(request.name, request.loader,
+                      sim.options_.keep_search_steps ? &steps : nullptr);
+  if (!found) return fail(found.error().message);
+  if (found->image == kNone) {
+    steps.clear();
+    (void)search(request.name, request.loader, &steps);
+    failed_search = std::move(steps);
+    return fail(fmt::format("{}: cannot open shared object file: {}", request.name,
+                            std::strerror(errno ? errno : ENOENT)));
+  }
+  const Namespace& ns = namespaces[request.ns];
+  const ImageId image = found->image;
+  const ObjectId same_file = image < ns.by_image.size() ? ns.by_image[image] : kNone;
+  if (same_file != kNone && same_file != program && rule(Rule::kFileIdMatch)) {
+    add_name(same_file, request.name);
+    return same_file;
+  }
+  if (request.ns != 0 && rtld != kNone && image == object(rtld).image) {
+    const ObjectId mirror = add_object(image, found->path, request);
+    object(mirror).real = rtld;
+    object(mirror).relocated = true;
+    return mirror;
+  }
+  if (request.noload && rule(Rule::kNoload)) return kNone;
+  // ld.so writes "generating link map" before it looks at the segments.
+  if (auto loadable = check_loadable(image, request); !loadable) {
+    Object rejected;
+    rejected.image = image;
+    rejected.name = found->path;
+    rejected.requested = request.name;
+    rejected.ns = request.ns;
+    rejected.how = request.how;
+    rejected.by = request.loader;
+    rejected.call = call;
+    rejected.removed = rejected.unmapped = true;
+    rejected.real = static_cast<ObjectId>(sim.objects_.size());
+    sim.load_order_.push_back(rejected.real);
+    sim.objects_.push_back(std::move(rejected));
+    return fail(loadable.error().message);
+  }
+  const ObjectId id = add_object(image, found->path, request);
+  sim.load_order_.push_back(id);
+  object(id).search = std::move(steps);
+  return id;
+}
+
+Result<void> Simulation::State::check_versions_of(ObjectId id, const elf::VersionNeed& need) {
+  ObjectId provider = kNone;
+  for (const ObjectId candidate : namespaces[object(id).ns].loaded)
+    if (provider == kNone && !object(candidate).removed &&
+        name_matches(std::string(need.file), candidate))
+      provider = candidate;
+  if (provider == kNone) return {};  // glibc asserts that this cannot be
+  provider = object(provider).real;
+  const elf::Object& file = elf(provider);
+  if (file.version_definitions.empty()) return {};
+  for (const elf::VersionDefinition& definition : file.version_definitions)
+    if (definition.hash == need.hash && definition.name == need.name) return {};
+  if (need.weak) return {};
+  return fail(fmt::format("{}: version `{}' not found (required by {})", display_name(provider),
+                          need.name, display_name(id)));
+}
+
+Result<void> Simulation::State::check_versions(ObjectId id) {
+  if (object(id).versions_checked || !rule(Rule::kVersionCheck)) return {};
+  object(id).versions_checked = true;
+  std::optional<Error> first;  // all are looked at, the first is reported
+  for (const elf::VersionNeed& need : elf(id).version_needs)
+    if (auto checked = check_versions_of(id, need); !checked && !first) first = checked.error();
+  if (first) return tl::unexpected<Error>(*first);
+  return {};
+}
+
+}  // namespace cohabit::sim

@@ -1,0 +1,166 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+
+#include "sim/state.h"
+
+namespace cohabit::sim {
+
+Simulation::Simulation(Images& images, const Machine& machine, StartFacts start, Options options)
+    : images_(images),
+      machine_(machine),
+      start_(std::move(start)),
+      options_(options),
+      state_(std::make_unique<State>(*this)) {}
+
+Simulation::~Simulation() = default;
+
+bool Simulation::start() { return state_->start(); }
+
+ObjectId Simulation::find_object(const std::string& name, int ns) const {
+  if (ns < 0 || ns >= kMaxNamespaces) return kNone;
+  if (name.empty()) return ns == 0 && !objects_.empty() ? 0 : kNone;
+  const Namespace& space = state_->namespaces[ns];
+  for (const ObjectId id : space.loaded)
+    if (objects_[id].name == name) return id;
+  // Recorded under another name: the program by its path, or a path that differs by links.
+  const Images::Probe& probe = images_.open(name, machine_.elf_machine);
+  if (probe.image == kNone || probe.image >= space.by_image.size()) return kNone;
+  return space.by_image[probe.image];
+}
+
+ObjectId Simulation::State::caller_of(const LoaderCall& recorded) {
+  const ObjectId id = sim.find_object(recorded.caller, static_cast<int>(recorded.caller_ns));
+  if (id != kNone) return id;
+  sim.problems_.push_back("the caller " + recorded.caller +
+                          " is not loaded in the simulation; the program stands in for it");
+  return program;
+}
+
+void Simulation::State::apply_close(const LoaderCall& recorded, CallResult& result) {
+  const ObjectId id =
+      sim.find_object(recorded.name.value_or(""), static_cast<int>(recorded.ns));
+  result.object = id;
+  if (id == kNone) {
+    sim.problems_.push_back("dlclose of " + recorded.name.value_or("") +
+                            ", which is not loaded in the simulation");
+    return;
+  }
+  if (object(id).nodelete_active) return;
+  if (object(id).direct_open_count == 0) {
+    result.failed = true;
+    result.error = display_name(id) + ": shared object not open";
+    return;
+  }
+  close(id);
+}
+
+// Plays the call at `at` and those made inside it; gives the index of the next one.
+size_t Simulation::State::play(const std::vector<LoaderCall>& calls, size_t at) {
+  const LoaderCall& recorded = calls[at];
+  CallResult& slot = sim.results_[at];
+  call = static_cast<uint32_t>(at);
+  if (!recorded.cwd.empty()) cwd = recorded.cwd;
+  OpenWork work;
+  switch (recorded.kind) {
+    case CallKind::kDlopen:
+    case CallKind::kDlmopen: {
+      int64_t ns = recorded.kind == CallKind::kDlmopen ? recorded.link_map_id : kCallerNamespace;
+      if (!recorded.name) ns = recorded.kind == CallKind::kDlmopen ? ns : 0;
+      auto opened = open_begin(recorded.name.value_or(""), recorded.flags, caller_of(recorded), ns);
+      if (opened) {
+        work = *opened;
+        slot.object = work.object;
+      } else {
+        slot.failed = true;
+        slot.error = opened.error().message;
+        slot.search = failed_search;
+      }
+      break;
+    }
+    case CallKind::kDlclose:
+      apply_close(recorded, slot);
+      break;
+    case CallKind::kBind:
+      sim.call_lazily(caller_of(recorded), recorded.name.value_or(""));
+      break;
+  }
+  size_t next = at + 1;
+  while (next < calls.size() && calls[next].depth > recorded.depth) {
+    if (!calls[next].constructor.empty()) run_constructors_until(work, calls[next].constructor);
+    next = play(calls, next);
+  }
+  call = static_cast<uint32_t>(at);
+  run_constructors_until(work, "");
+  open_end(work);
+  return next;
+}
+
+void Simulation::run(const std::vector<LoaderCall>& calls) {
+  if (!state_->started && !start()) return;
+  if (!start_error_.empty()) return;
+  results_.assign(calls.size(), {});
+  for (size_t at = 0; at < calls.size();) at = state_->play(calls, at);
+}
+
+CallResult Simulation::State::single_open(std::string_view name, int flags, ObjectId caller,
+                                          int64_t ns) {
+  CallResult result;
+  auto opened = open_begin(std::string(name), flags, caller, ns);
+  if (!opened) {
+    result.failed = true;
+    result.error = opened.error().message;
+    result.search = failed_search;
+    return result;
+  }
+  run_constructors_until(*opened, "");
+  open_end(*opened);
+  result.object = opened->object;
+  return result;
+}
+
+CallResult Simulation::dlopen(std::string_view name, int flags, ObjectId caller) {
+  return state_->single_open(name, flags, caller, kCallerNamespace);
+}
+
+CallResult Simulation::dlmopen(int64_t link_map_id, std::string_view name, int flags,
+                               ObjectId caller) {
+  return state_->single_open(name, flags, caller, link_map_id);
+}
+
+CallResult Simulation::dlclose(ObjectId object) {
+  CallResult result;
+  LoaderCall recorded;
+  recorded.name = objects_[object].name;
+  recorded.ns = objects_[object].ns;
+  state_->apply_close(recorded, result);
+  return result;
+}
+
+void Simulation::call_lazily(ObjectId object, std::string_view symbol) {
+  if (object == kNone || !objects_[object].lazy) return;
+  state_->enter_scope(object);
+  state_->dependency_round++;
+  for (const Reference& reference : images_[objects_[object].image].references) {
+    if (reference.kind != RefKind::kJumpSlot || images_.name(reference.name) != symbol) continue;
+    if (!state_->bound_lazily.insert({object, reference.symbol}).second) return;
+    (void)state_->bind(object, reference, true);
+    return;
+  }
+}
+
+Simulation::Found Simulation::lookup_in(const std::vector<ObjectId>& scope, ObjectId from,
+                                        uint32_t reference, RefKind kind) const {
+  State& state = *state_;
+  state.position.resize(objects_.size());
+  state.position_stamp.resize(objects_.size(), 0);
+  state.stamp++;
+  state.next_position = 0;
+  state.enter_list(scope);
+  const elf::Object& file = elf(from);
+  const NameId name = images_.find_name(file.symbol_name(reference));
+  if (name == kNone) return {};
+  return state.lookup(from, {reference, name, kind}, objects_[from].ns);
+}
+
+}  // namespace cohabit::sim

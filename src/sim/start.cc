@@ -1,0 +1,177 @@
+// Start-up of a process: dl_main of elf/rtld.c. The program, LD_PRELOAD, /etc/ld.so.preload, all
+// DT_NEEDED breadth-first, relocation in reverse, and ld.so itself once more at the end.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/state.h"
+
+namespace cohabit::sim {
+namespace {
+
+std::vector<std::string> split(const std::string& text, std::string_view separators) {
+  std::vector<std::string> items;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    size_t end = text.find_first_of(separators, begin);
+    if (end == std::string::npos) end = text.size();
+    if (end > begin) items.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+std::optional<std::string> Simulation::State::variable(const char* name) const {
+  for (const auto& [key, value] : sim.start_.environment)
+    if (key == name) return value;
+  return std::nullopt;
+}
+
+bool Simulation::State::refuse(const std::string& message) {
+  sim.start_error_ = message;
+  return false;
+}
+
+bool Simulation::State::start_program() {
+  const std::string& path = sim.start_.program;
+  const Images::Probe& probe = sim.images_.open(absolute(path), sim.machine_.elf_machine);
+  if (probe.image == kNone)
+    return refuse(fmt::format("cannot start {}: it is not a program for this machine{}{}", path,
+                              probe.header.message.empty() ? "" : ": ", probe.header.message));
+  const Image& image = sim.images_[probe.image];
+  if (image.elf.interpreter.empty())
+    return refuse(path + " is not dynamically linked, so it has no dynamic loader to simulate");
+  Object main;
+  main.image = probe.image;
+  main.names = {""};
+  main.type = ObjectType::kExecutable;
+  main.how = How::kProgram;
+  // The kernel gives ld.so the resolved path, so a link (a venv's bin/python) does not count.
+  main.origin = directory_of(image.real_path);
+  main.real = program = 0;
+  main.scope = {{0, false}};
+  sim.objects_.push_back(std::move(main));
+  namespaces[0].used = true;
+  namespaces[0].loaded = {program};
+  namespaces[0].by_image.resize(probe.image + 1, kNone);
+  namespaces[0].by_image[probe.image] = program;
+  sim.images_.index(probe.image);
+  return true;
+}
+
+// ld.so is mapped by the kernel. It is second in the list, so that names find it.
+void Simulation::State::start_loader() {
+  const std::string interpreter(sim.images_[object(program).image].elf.interpreter);
+  std::string path = interpreter;
+  const Images::Probe* probe = &sim.images_.open(path, sim.machine_.elf_machine);
+  if (probe->image == kNone && !sim.machine_.loader_path.empty()) {
+    path = sim.machine_.loader_path;
+    probe = &sim.images_.open(path, sim.machine_.elf_machine);
+  }
+  if (probe->image == kNone) {
+    sim.problems_.push_back("the program's interpreter " + interpreter + " cannot be read");
+    return;
+  }
+  MapRequest request;
+  request.name = path;
+  request.how = How::kLoader;
+  rtld = add_object(probe->image, path, request);
+  object(rtld).relocated = true;
+  if (const auto soname = elf(rtld).soname) add_name(rtld, std::string(*soname));
+}
+
+void Simulation::State::start_search_paths() {
+  for (const std::string& level : sim.machine_.hwcaps)
+    if (rule(Rule::kHwcaps)) subdirectories.push_back("glibc-hwcaps/" + level + "/");
+  if (rule(Rule::kHwcaps))
+    subdirectories.insert(subdirectories.end(), sim.machine_.legacy_hwcaps.begin(),
+                          sim.machine_.legacy_hwcaps.end());
+  subdirectories.emplace_back();
+  const auto list = variable("LD_LIBRARY_PATH");
+  if (list && !list->empty() && !sim.start_.secure && rule(Rule::kLibraryPath))
+    library_path = decompose(*list, ":;", program, "LD_LIBRARY_PATH");
+}
+
+std::vector<ObjectId> Simulation::State::preload_all() {
+  std::vector<std::string> names;
+  if (const auto list = variable("LD_PRELOAD"); list && !sim.start_.secure)
+    names = split(*list, " :");
+  names.insert(names.end(), sim.machine_.preload_file.begin(), sim.machine_.preload_file.end());
+  const size_t before = namespaces[0].loaded.size();
+  for (const std::string& name : names) {
+    if (!rule(Rule::kPreload)) break;
+    MapRequest request;
+    request.name = name;
+    request.loader = program;
+    request.how = How::kPreload;
+    if (const auto mapped = map_object(request); !mapped)
+      sim.problems_.push_back(fmt::format("{} cannot be preloaded ({}): ignored", name,
+                                          mapped.error().message));
+  }
+  const auto& loaded = namespaces[0].loaded;
+  return {loaded.begin() + static_cast<ptrdiff_t>(before), loaded.end()};
+}
+
+// ld.so stays in the list only where a DT_NEEDED names it.
+void Simulation::State::place_loader() {
+  if (rtld == kNone) return;
+  auto& loaded = namespaces[0].loaded;
+  loaded.erase(std::find(loaded.begin(), loaded.end(), rtld));
+  const auto& list = object(program).search_list;
+  const auto at = std::find(list.begin(), list.end(), rtld);
+  if (at == list.end() || at == list.begin()) return;
+  loaded.insert(std::find(loaded.begin(), loaded.end(), *(at - 1)) + 1, rtld);
+}
+
+bool Simulation::State::start_relocation() {
+  const std::vector<ObjectId> order = object(program).init_order;
+  for (size_t i = order.size(); i-- > 0;) {
+    if (order[i] == rtld) continue;
+    if (auto relocated = relocate(order[i], lazy_allowed); !relocated)
+      return refuse("symbol lookup error: " + relocated.error().message);
+  }
+  const auto& list = object(program).search_list;
+  const bool loader_needed = std::find(list.begin(), list.end(), rtld) != list.end();
+  if (rtld != kNone && loader_needed && rule(Rule::kLoaderRelocatedLast)) {
+    object(rtld).relocated = false;
+    object(rtld).scope = object(program).scope;
+    (void)relocate(rtld, false);
+    object(rtld).relocated = true;
+  }
+  for (size_t i = order.size(); i-- > 0;) {
+    object(order[i]).init_called = true;
+    if (sim.options_.lazy_at_load) bind_waiting(order[i]);
+  }
+  return true;
+}
+
+bool Simulation::State::start() {
+  started = true;
+  cwd = sim.start_.cwd;
+  lazy_allowed = variable("LD_BIND_NOW").value_or("").empty();
+  dynamic_weak = variable("LD_DYNAMIC_WEAK").has_value() && !sim.start_.secure;
+  if (!start_program()) return false;
+  start_loader();
+  start_search_paths();
+  const std::vector<ObjectId> preloads = preload_all();
+  MapRequest base;
+  if (auto outcome = map_dependencies(program, preloads, base); !outcome)
+    return refuse("error while loading shared libraries: " + outcome.error().message);
+  for (const ObjectId id : object(program).search_list) object(id).global = true;
+  place_loader();
+  const std::vector<ObjectId> loaded = namespaces[0].loaded;
+  for (const ObjectId id : loaded)
+    if (auto checked = check_versions(id); !checked) return refuse(checked.error().message);
+  lay_out_static_tls();
+  init_first = kNone;
+  return start_relocation();
+}
+
+}  // namespace cohabit::sim

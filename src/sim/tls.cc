@@ -1,0 +1,135 @@
+// Static TLS: _dl_determine_tlsoffset of elf/dl-tls.c at start-up, _dl_try_allocate_static_tls of
+// elf/dl-reloc.c later.
+//
+// The block is laid out once, with a surplus for libraries that are opened later and use the
+// initial-exec model (1,664 bytes with default tunables since glibc 2.32). When it is used up, the
+// next such library is refused with "cannot allocate memory in static TLS block". Not simulated: a
+// thread that touched a module's TLS dynamically before forbids static use of it.
+#include <algorithm>
+#include <cstdlib>
+
+#include "sim/state.h"
+
+namespace cohabit::sim {
+namespace {
+
+constexpr int64_t kTcbAlignment = 64;
+constexpr int64_t kLibcTls = 144, kOtherTls = 144, kLegacyTls = 144;
+constexpr int64_t kAarch64TcbSize = 16;
+
+int64_t round_up(int64_t value, int64_t align) {
+  return align > 1 ? (value + align - 1) / align * align : value;
+}
+
+// The value of a tunable in GLIBC_TUNABLES ("a.b=1:c.d=2").
+int64_t tunable(const std::string& text, const std::string& name, int64_t fallback) {
+  const size_t at = text.find(name + "=");
+  if (at == std::string::npos || (at > 0 && text[at - 1] != ':')) return fallback;
+  return std::strtoll(text.c_str() + at + name.size() + 1, nullptr, 0);
+}
+
+int64_t alignment(const elf::TlsSegment& tls) {
+  return std::max<int64_t>(static_cast<int64_t>(std::min<uint64_t>(tls.align, 1 << 30)), 1);
+}
+
+int64_t size_of(const elf::TlsSegment& tls) {
+  return static_cast<int64_t>(std::min<uint64_t>(tls.size, int64_t{1} << 40));
+}
+
+}  // namespace
+
+void Simulation::State::lay_out_static_tls() {
+  const std::string tunables = variable("GLIBC_TUNABLES").value_or("");
+  const int64_t nns =
+      std::min<int64_t>(tunable(tunables, "glibc.rtld.nns", 4), kMaxNamespaces);
+  tls_optional = tunable(tunables, "glibc.rtld.optional_static_tls", 512);
+  const int64_t surplus = (nns - 1) * kLibcTls + nns * kOtherTls + tls_optional + kLegacyTls;
+  const bool tcb_first = sim.machine_.elf_machine == elf::EM_AARCH64;
+  int64_t offset = tcb_first ? kAarch64TcbSize : 0, free_top = 0, free_bottom = 0;
+  tls_align = kTcbAlignment;
+  for (const ObjectId id : namespaces[0].loaded) {
+    if (!elf(id).tls) continue;
+    const elf::TlsSegment& tls = *elf(id).tls;
+    const int64_t align = alignment(tls), size = size_of(tls);
+    const int64_t first_byte = -static_cast<int64_t>(tls.first_byte) & (align - 1);
+    tls_align = std::max(tls_align, align);
+    if (tcb_first) {
+      int64_t at = round_up(offset, align);
+      if (at - offset < first_byte) at += align;
+      object(id).static_tls_offset = at - first_byte;
+      offset = at + size - first_byte;
+      continue;
+    }
+    if (free_bottom - free_top >= size) {
+      const int64_t at = round_up(free_top + size - first_byte, align) + first_byte;
+      if (at <= free_bottom) {
+        free_top = at;
+        object(id).static_tls_offset = at;
+        continue;
+      }
+    }
+    const int64_t at = round_up(offset + size - first_byte, align) + first_byte;
+    if (at > offset + size + (free_bottom - free_top)) {
+      free_top = offset;
+      free_bottom = at - size;
+    }
+    offset = at;
+    object(id).static_tls_offset = at;
+  }
+  tls_used = offset;
+  tls_limit = round_up(offset + surplus, tcb_first ? kTcbAlignment : tls_align);
+}
+
+bool Simulation::State::allocate_static_tls(ObjectId id, bool optional) {
+  const elf::TlsSegment& tls = *elf(id).tls;
+  const int64_t align = alignment(tls), size = size_of(tls);
+  const auto first_byte = static_cast<int64_t>(tls.first_byte);
+  if (align > tls_align) return false;
+  int64_t use = 0, offset = 0;
+  if (sim.machine_.elf_machine == elf::EM_AARCH64) {
+    offset = round_up(tls_used - first_byte, align) + first_byte;
+    use = offset + size - tls_used;
+    if (offset + size > tls_limit) return false;
+  } else {
+    const int64_t free_bytes = tls_limit - tls_used, block = size + first_byte;
+    if (free_bytes < block) return false;
+    use = free_bytes - (free_bytes - block) / align * align - first_byte;
+    offset = tls_used + use;
+  }
+  if (optional && use > tls_optional) return false;
+  if (optional) tls_optional -= use;
+  tls_used += use;
+  object(id).static_tls_offset = offset;
+  return true;
+}
+
+// Only space at the end of the used part comes back, and only as one run (elf/dl-close.c).
+void Simulation::State::release_static_tls(const std::vector<ObjectId>& removed) {
+  constexpr int64_t kNoOffset = -1;
+  int64_t start = kNoOffset, end = kNoOffset;
+  for (const ObjectId id : removed) {
+    const int64_t offset = object(id).static_tls_offset;
+    if (offset < 0 || !elf(id).tls) continue;
+    const int64_t size = size_of(*elf(id).tls);
+    object(id).static_tls_offset = -1;
+    if (sim.machine_.elf_machine == elf::EM_AARCH64) continue;
+    if (start == kNoOffset || offset == start) {
+      start = offset - size;
+      if (end == kNoOffset) end = offset;
+    } else if (offset - size == end) {
+      end = offset;
+    } else if (end == tls_used) {
+      tls_used = start;
+      end = offset;
+      start = end - size;
+    } else if (offset == tls_used) {
+      tls_used = offset - size;
+    } else if (end < offset) {
+      end = offset;
+      start = end - size;
+    }
+  }
+  if (end != kNoOffset && end == tls_used) tls_used = start;
+}
+
+}  // namespace cohabit::sim
