@@ -93,6 +93,8 @@ const char* kind_name(CallKind kind) {
       return "dlmopen";
     case CallKind::kDlclose:
       return "dlclose";
+    case CallKind::kBind:
+      return "bind";
   }
   return "";
 }
@@ -300,7 +302,8 @@ Result<StartFacts> parse_start(const Json& json, size_t line) {
 }
 
 std::optional<CallKind> parse_kind(const std::string& name) {
-  for (CallKind kind : {CallKind::kDlopen, CallKind::kDlmopen, CallKind::kDlclose}) {
+  for (CallKind kind :
+       {CallKind::kDlopen, CallKind::kDlmopen, CallKind::kDlclose, CallKind::kBind}) {
     if (name == kind_name(kind)) return kind;
   }
   return std::nullopt;
@@ -312,7 +315,7 @@ Result<LoaderCall> parse_call(const Json& json, size_t line, int deepest) {
   Fields fields(json, line);
   fields.string("call", kind, true);
   auto known = parse_kind(kind);
-  if (!known) fields.wrong("\"call\" is none of dlopen, dlmopen, dlclose");
+  if (!known) fields.wrong("\"call\" is none of dlopen, dlmopen, dlclose, bind");
   call.kind = known.value_or(CallKind::kDlopen);
   fields.optional_string("name", call.name);
   fields.integer("flags", call.flags, std::numeric_limits<int>::min(),
