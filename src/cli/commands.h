@@ -9,5 +9,6 @@ class App;
 namespace cohabit {
 
 void add_replay_command(CLI::App& app, int& exit_code);
+void add_trace_command(CLI::App& app, int& exit_code);
 
 }  // namespace cohabit

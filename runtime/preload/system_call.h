@@ -1,0 +1,69 @@
+/* System calls without libc: they leave errno alone and need nothing at run time. */
+#ifndef COHABIT_PRELOAD_SYSTEM_CALL_H
+#define COHABIT_PRELOAD_SYSTEM_CALL_H
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#if defined(__x86_64__)
+
+static inline long system_call(long number, long a, long b, long c, long d) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+#elif defined(__aarch64__)
+
+static inline long system_call(long number, long a, long b, long c, long d) {
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+  return x0;
+}
+
+#else
+#error "the tracer knows x86-64 and AArch64"
+#endif
+
+static inline long sys_open(const char* path, int flags, int mode) {
+  return system_call(SYS_openat, AT_FDCWD, (long)path, flags, mode);
+}
+static inline long sys_close(int descriptor) {
+  return system_call(SYS_close, descriptor, 0, 0, 0);
+}
+static inline long sys_fcntl(int descriptor, int command, long argument) {
+  return system_call(SYS_fcntl, descriptor, command, argument, 0);
+}
+static inline long sys_fstat(int descriptor, struct stat* status) {
+  return system_call(SYS_fstat, descriptor, (long)status, 0, 0);
+}
+static inline long sys_writev(int descriptor, const struct iovec* parts, int count) {
+  return system_call(SYS_writev, descriptor, (long)parts, count, 0);
+}
+static inline long sys_getcwd(char* buffer, unsigned long size) {
+  return system_call(SYS_getcwd, (long)buffer, (long)size, 0, 0);
+}
+static inline long sys_readlink(const char* path, char* buffer, unsigned long size) {
+  return system_call(SYS_readlinkat, AT_FDCWD, (long)path, (long)buffer, (long)size);
+}
+static inline long sys_getpid(void) {
+  return system_call(SYS_getpid, 0, 0, 0, 0);
+}
+static inline long sys_getppid(void) {
+  return system_call(SYS_getppid, 0, 0, 0, 0);
+}
+static inline long sys_gettid(void) {
+  return system_call(SYS_gettid, 0, 0, 0, 0);
+}
+
+#endif

@@ -1,0 +1,527 @@
+#include "actions/trace_merge.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace cohabit {
+namespace {
+
+bool is_open(CallKind kind) {
+  return kind == CallKind::kDlopen || kind == CallKind::kDlmopen;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Could a dlopen of `asked` have given `loaded`? A soname need not look like the file.
+bool names_fit(const std::optional<std::string>& asked, const std::string& loaded) {
+  if (!asked) return loaded.empty();
+  return *asked == loaded || base_name(*asked) == base_name(loaded);
+}
+
+// Calls with these arguments fail before ld.so writes a line (dlfcn/dlopen.c, dlfcn/dlmopen.c,
+// _dl_open).
+bool fails_early(const LoaderCall& call) {
+  constexpr int kKnown =
+      RTLD_BINDING_MASK | RTLD_NOLOAD | RTLD_DEEPBIND | RTLD_GLOBAL | RTLD_NODELETE;
+  if (!is_open(call.kind)) return false;
+  if ((call.flags & RTLD_BINDING_MASK) == 0 || (call.flags & ~kKnown) != 0) return true;
+  return call.kind == CallKind::kDlmopen && call.link_map_id != LM_ID_BASE &&
+         (!call.name || (call.flags & RTLD_GLOBAL));
+}
+
+struct NamedObject {
+  std::string_view name;
+  int64_t ns = 0;
+};
+
+// "NAME [NS]"
+NamedObject read_object(std::string_view text) {
+  NamedObject object{text, 0};
+  size_t open = text.rfind(" [");
+  if (open == text.npos || !text.ends_with(']')) return object;
+  std::string_view number = text.substr(open + 2, text.size() - open - 3);
+  auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), object.ns);
+  if (error == std::errc() && end == number.data() + number.size()) {
+    object.name = text.substr(0, open);
+  }
+  return object;
+}
+
+// The parts before and after a separator, from the last one on: names come first and may hold it.
+bool split(std::string_view text, std::string_view separator, std::string_view& before,
+           std::string_view& after) {
+  size_t at = text.rfind(separator);
+  if (at == text.npos) return false;
+  before = text.substr(0, at);
+  after = text.substr(at + separator.size());
+  return true;
+}
+
+bool strip(std::string_view& text, std::string_view prefix, std::string_view suffix = "") {
+  if (text.size() < prefix.size() + suffix.size()) return false;
+  if (!text.starts_with(prefix) || !text.ends_with(suffix)) return false;
+  text.remove_prefix(prefix.size());
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+}  // namespace
+
+// --- events ---
+
+void TraceMerger::add(const LogEvent& event) {
+  ++now_;
+  if (event.record) {
+    add_record(*event.record);
+  } else {
+    add_line(event.line);
+  }
+}
+
+void TraceMerger::add_record(const TracerRecord& record) {
+  if (first_sequence_ < 0) first_sequence_ = record.sequence;
+  last_sequence_ = std::max(last_sequence_, record.sequence);
+  ++records_;
+  std::string text = record.texts[0].value_or("");
+  switch (record.kind) {
+    case 'S':
+      saw_start_ = true;
+      start_.pid = record.pid;
+      start_.secure = record.numbers[0] != 0;
+      start_.parent_pid = record.numbers[1];
+      start_.program = text;
+      start_.executable = record.texts[1].value_or("");
+      start_.cwd = record.texts[2].value_or("");
+      break;
+    case 'P':
+      start_.platform = text;
+      start_.glibc = record.texts[1].value_or("");
+      start_.tracer = record.texts[2].value_or("");
+      break;
+    case 'E':
+      if (size_t equals = text.find('='); equals != text.npos) {
+        start_.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+      }
+      break;
+    case 'A':
+      start_.arguments.push_back(text);
+      if (!with_loader_log_) starting_ = false;  // the tracer is constructed last but for one
+      if (record.numbers[0] == 0) program_name_ = text;
+      break;
+    case 'O':
+    case 'M':
+    case 'C':
+      add_call(record);
+      break;
+    default:
+      break;
+  }
+}
+
+void TraceMerger::add_call(const TracerRecord& record) {
+  candidate_.clear();
+  reopened_ = kNone;
+  // The thread's call before has ended: without a constructor that could have called us, failed.
+  std::erase_if(waiting_, [&](size_t call) { return calls_[call].tid == record.tid; });
+  if (may_nest(record.tid)) pop_finished();
+
+  Call call;
+  call.tid = record.tid;
+  call.call.kind = record.kind == 'O'   ? CallKind::kDlopen
+                   : record.kind == 'M' ? CallKind::kDlmopen
+                                        : CallKind::kDlclose;
+  call.call.name = record.texts[0];
+  call.call.flags = static_cast<int>(record.numbers[0]);
+  (call.call.kind == CallKind::kDlclose ? call.call.ns : call.call.link_map_id) = record.numbers[1];
+  call.call.caller = record.texts[1].value_or("");
+  call.call.caller_ns = record.numbers[2];
+  call.call.cwd = record.texts[2].value_or("");
+  calls_.push_back(call);
+  size_t index = calls_.size() - 1;
+  if (!fails_early(call.call)) waiting_.push_back(index);
+  if (may_nest(record.tid)) place(index);
+}
+
+void TraceMerger::add_line(std::string_view line) {
+  if (line.starts_with("initialize program: ") || line.starts_with("transferring control: ")) {
+    starting_ = false;
+  } else if (!add_file_line(line) && !add_code_line(line)) {
+    add_flag_line(line);
+  }
+}
+
+bool TraceMerger::add_file_line(std::string_view line) {
+  std::string_view file, by;
+  if (strip(line, "opening file=")) {
+    if (split(line, "; direct_opencount=", file, by)) {
+      auto object = read_object(file);
+      namespaces_.insert(object.ns);
+      opened(plain(object.name));
+    }
+  } else if (strip(line, "closing file=")) {
+    if (split(line, "; direct_opencount=", file, by)) closing(plain(file));
+  } else if (strip(line, "file=")) {
+    if (split(line, ";  dynamically loaded by ", file, by)) {
+      auto caller = read_object(by);
+      loading(std::string(read_object(file).name), plain(caller.name), caller.ns);
+    } else if (split(line, ";  generating link map", file, by)) {
+      auto object = read_object(file);
+      mapping(std::string(object.name), object.ns);
+    } else if (split(line, ";  destroying link map", file, by)) {
+      unmapping();
+    } else if (split(line, ";  needed by ", file, by) &&
+               !by.ends_with(" (relocation dependency)")) {
+      announced_ = true;
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool TraceMerger::add_code_line(std::string_view line) {
+  if (strip(line, "calling init: ")) {
+    constructing(plain(line));
+  } else if (strip(line, "calling fini: ")) {
+    auto object = read_object(line);
+    destructing(plain(object.name), object.ns);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// What the flags of a call that the tracer did not see have done.
+void TraceMerger::add_flag_line(std::string_view line) {
+  size_t running = inferred_in_progress();
+  size_t index = running != kNone ? running : reopened_;
+  if (index == kNone) return;
+  LoaderCall& call = calls_[index].call;
+  bool before_code = running != kNone && !frames_.back().in_code;
+  std::string_view rest = line;
+  if (before_code && strip(rest, "relocation processing: ")) {
+    call.flags =
+        (call.flags & ~RTLD_BINDING_MASK) | (rest.ends_with(" (lazy)") ? RTLD_LAZY : RTLD_NOW);
+  } else if (strip(rest, "add ", " to global scope")) {
+    call.flags |= RTLD_GLOBAL;
+  } else if (strip(rest, "marking ", " as NODELETE") || strip(rest, "activating NODELETE for ")) {
+    if (names_fit(call.name, std::string(read_object(rest).name))) call.flags |= RTLD_NODELETE;
+  } else if (before_code && strip(rest, "object=") && frames_.back().scope_of.empty()) {
+    frames_.back().scope_of = std::string(read_object(rest).name);
+  } else if (before_code && strip(rest, " scope 0: ")) {
+    // The object's own list comes before the global one.
+    const std::string& self = frames_.back().scope_of;
+    bool first = !self.empty() && (rest == self || rest.starts_with(self + " "));
+    if (first && call.kind == CallKind::kDlopen && call.caller_ns == 0) call.flags |= RTLD_DEEPBIND;
+  }
+}
+
+// --- what the events mean ---
+
+void TraceMerger::loading(const std::string& name, const std::string& by, int64_t by_ns) {
+  candidate_.clear();
+  reopened_ = kNone;
+  announced_ = true;
+  pop_finished();
+  auto asks = [&](const Call& call) { return is_open(call.call.kind) && call.call.name == name; };
+  size_t call = find_waiting([&](const Call& c) { return asks(c) && c.call.caller == by; });
+  if (call == kNone) call = find_waiting(asks);
+  if (call != kNone) {
+    answer(call);
+  } else {
+    call = infer(CallKind::kDlopen, name);
+    calls_[call].call.caller = by;
+    calls_[call].call.caller_ns = by_ns;
+  }
+  push(call, true);
+}
+
+// A link map without a reason given before: dlmopen of a path.
+void TraceMerger::mapping(const std::string& name, int64_t ns) {
+  bool announced = std::exchange(announced_, false);
+  if (announced || starting_) return;
+  pop_finished();
+  size_t call = find_waiting(
+      [&](const Call& c) { return c.call.kind == CallKind::kDlmopen && c.call.name == name; });
+  if (call != kNone) {
+    answer(call);
+  } else {
+    call = infer(CallKind::kDlmopen, name);
+    calls_[call].call.link_map_id = namespaces_.contains(ns) ? ns : LM_ID_NEWLM;
+  }
+  namespaces_.insert(ns);
+  push(call, true);
+}
+
+void TraceMerger::opened(const std::string& name) {
+  candidate_.clear();
+  reopened_ = kNone;
+  if (!frames_.empty() && frames_.back().opens && !frames_.back().in_code) return pop();
+  pop_finished();
+  auto opens = [](const Call& call) { return is_open(call.call.kind); };
+  bool ends_frame = !frames_.empty() && frames_.back().opens && frames_.back().last == name;
+  size_t call =
+      find_waiting([&](const Call& c) { return opens(c) && names_fit(c.call.name, name); });
+  if (call == kNone && !ends_frame) call = find_waiting(opens);
+  if (call != kNone) {
+    answer(call);
+  } else if (ends_frame) {
+    pop();
+  } else {
+    reopened_ = infer(CallKind::kDlopen, name);
+  }
+}
+
+void TraceMerger::constructing(const std::string& name) {
+  candidate_.clear();
+  reopened_ = kNone;
+  bool waits_for_constructor = !frames_.empty() && frames_.back().opens && !frames_.back().in_code;
+  if (!waits_for_constructor) {
+    pop_finished();
+    // An object that is loaded but not yet constructed, opened by a constructor that runs earlier.
+    size_t call = find_waiting([](const Call& c) { return is_open(c.call.kind); });
+    if (call != kNone) {
+      answer(call);
+      push(call, true);
+    }
+  }
+  if (!frames_.empty()) {
+    frames_.back().in_code = true;
+    frames_.back().last = name;
+  } else if (starting_) {
+    start_constructor_ = name;
+  }
+}
+
+void TraceMerger::destructing(const std::string& name, int64_t ns) {
+  reopened_ = kNone;
+  if (name.empty()) saw_exit_ = true;
+  pop_finished();
+  if (!frames_.empty() && !frames_.back().opens) {
+    frames_.back().last = name;
+    return;
+  }
+  size_t call = find_waiting([&](const Call& c) {
+    return c.call.kind == CallKind::kDlclose && c.call.name.value_or(name) == name;
+  });
+  if (call != kNone) {
+    if (!calls_[call].call.name) calls_[call].call.name = name;
+    answer(call);
+    push(call, false);
+    frames_.back().in_code = true;
+    frames_.back().last = name;
+  } else if (candidate_.empty()) {
+    candidate_ = name;
+    candidate_position_ = now_;
+    candidate_ns_ = ns;
+  }
+}
+
+void TraceMerger::closing(const std::string& name) {
+  candidate_.clear();
+  reopened_ = kNone;
+  pop_finished();
+  size_t call = find_waiting([&](const Call& c) {
+    return c.call.kind == CallKind::kDlclose && c.call.name.value_or(name) == name;
+  });
+  if (call == kNone) {
+    infer(CallKind::kDlclose, name);
+  } else {
+    if (!calls_[call].call.name) calls_[call].call.name = name;
+    answer(call);
+  }
+}
+
+void TraceMerger::unmapping() {
+  if (!frames_.empty() && !frames_.back().opens) {
+    frames_.back().unmapping = true;
+    frames_.back().in_code = false;
+  } else if (!candidate_.empty()) {
+    pop_finished();
+    size_t call = find_waiting([](const Call& c) { return c.call.kind == CallKind::kDlclose; });
+    if (call != kNone) {
+      answer(call);
+    } else {
+      call = infer(CallKind::kDlclose, candidate_);
+      calls_[call].call.ns = candidate_ns_;
+    }
+    calls_[call].position = candidate_position_;
+    candidate_.clear();
+    push(call, false);
+    frames_.back().unmapping = true;
+  }
+}
+
+// --- the calls and the stack of those that run ---
+
+std::string TraceMerger::plain(std::string_view name) const {
+  return name == program_name_ || name == "<program name unknown>" ? "" : std::string(name);
+}
+
+// Can this thread be the one that runs the innermost call?
+bool TraceMerger::may_nest(int64_t tid) const {
+  if (frames_.empty()) return true;
+  int64_t runs = calls_[frames_.back().call].tid;
+  return runs == 0 || tid == 0 || runs == tid;
+}
+
+size_t TraceMerger::infer(CallKind kind, const std::string& name) {
+  Call call;
+  call.call.kind = kind;
+  call.call.name = name;
+  call.call.flags = kind == CallKind::kDlclose ? 0 : RTLD_NOW;
+  call.call.inferred = true;
+  call.tid = frames_.empty() ? 0 : calls_[frames_.back().call].tid;
+  call.answered = true;
+  calls_.push_back(call);
+  place(calls_.size() - 1);
+  return calls_.size() - 1;
+}
+
+size_t TraceMerger::inferred_in_progress() const {
+  if (frames_.empty() || !calls_[frames_.back().call].call.inferred) return kNone;
+  return frames_.back().call;
+}
+
+void TraceMerger::place(size_t call) {
+  Call& c = calls_[call];
+  c.placed = true;
+  c.position = now_;
+  c.call.depth = static_cast<int>(frames_.size());
+  c.call.during_start = starting_;
+  c.call.constructor = !frames_.empty() ? frames_.back().last : starting_ ? start_constructor_ : "";
+}
+
+void TraceMerger::answer(size_t call) {
+  std::erase(waiting_, call);
+  calls_[call].answered = true;
+  place(call);
+}
+
+void TraceMerger::push(size_t call, bool opens) {
+  Frame frame;
+  frame.call = call;
+  frame.opens = opens;
+  frames_.push_back(frame);
+}
+
+void TraceMerger::pop() {
+  frames_.pop_back();
+  if (!frames_.empty()) return;
+  // Calls of other threads that waited for the lock and may leave no line.
+  for (size_t call : waiting_) {
+    if (!calls_[call].placed) place(call);
+  }
+}
+
+// A call that has run no constructor, and is not heard of any more, has failed; a dlclose that is
+// past its destructors runs no code any more.
+void TraceMerger::pop_finished() {
+  while (!frames_.empty()) {
+    const Frame& frame = frames_.back();
+    if (frame.opens ? frame.in_code : !frame.unmapping) break;
+    pop();
+  }
+}
+
+template <class Matches>
+size_t TraceMerger::find_waiting(Matches matches) const {
+  for (size_t call : waiting_) {
+    if (may_nest(calls_[call].tid) && matches(calls_[call])) return call;
+  }
+  return kNone;
+}
+
+// --- the end ---
+
+TraceMerger TraceMerger::after_exec() const {
+  TraceMerger next(with_loader_log_, program_name_);
+  next.start_constructor_ = start_constructor_;
+  return next;
+}
+
+TraceMerger TraceMerger::after_fork() const {
+  TraceMerger child = *this;
+  child.start_.forked = true;
+  child.first_sequence_ = child.last_sequence_ = -1;
+  child.records_ = 0;
+  return child;
+}
+
+void TraceMerger::describe_blind_spots(Trace& trace) const {
+  auto& spots = trace.blind_spots;
+  if (!with_loader_log_) {
+    spots.push_back(
+        "LD_DEBUG or LD_DEBUG_OUTPUT was set, so ld.so's own log was left alone: calls that the "
+        "tracer does not see (inside libc, from objects opened with RTLD_DEEPBIND, in other "
+        "namespaces) are missing, and calls made by constructors stand behind the call that runs "
+        "them at depth 0");
+    return;
+  }
+  if (int64_t lost = last_sequence_ + 1 - first_sequence_ - records_; records_ > 0 && lost > 0) {
+    spots.push_back(fmt::format("{} records of the tracer could not be written", lost));
+  }
+  size_t inferred = 0, silent = 0;
+  std::string deep;
+  for (const Call& c : calls_) {
+    inferred += c.call.inferred;
+    bool newline = c.call.name && c.call.name->find('\n') != std::string::npos;
+    silent += !c.answered && c.call.kind == CallKind::kDlopen && !fails_early(c.call) && !newline;
+    if (is_open(c.call.kind) && (c.call.flags & RTLD_DEEPBIND) && c.call.name) {
+      deep += (deep.empty() ? "" : ", ") + *c.call.name;
+    }
+  }
+  if (!deep.empty()) {
+    spots.push_back(
+        "objects opened with RTLD_DEEPBIND call libc's dlopen past the tracer, so what they open "
+        "is "
+        "inferred from ld.so's log: " +
+        deep);
+  }
+  if (inferred > 0) {
+    spots.push_back(fmt::format(
+        "{} calls were inferred from ld.so's log: their flags are those that had an effect, the "
+        "caller is unknown where the object was loaded already, and calls like them that had no "
+        "effect at all are missing",
+        inferred));
+  }
+  if (silent > 1) {
+    spots.push_back(fmt::format(
+        "ld.so's log says nothing about {} calls: the program may have closed it, or was ended in "
+        "them; calls inside libc may be missing",
+        silent));
+  }
+}
+
+Trace TraceMerger::finish() const {
+  Trace trace;
+  trace.start = start_;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < calls_.size(); ++i) order.push_back(i);
+  auto position = [&](size_t i) { return calls_[i].placed ? calls_[i].position : now_; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return position(a) < position(b); });
+  std::string cwd = start_.cwd;
+  int deepest = 0;
+  for (size_t i : order) {
+    LoaderCall call = calls_[i].call;
+    if (call.cwd == cwd) {
+      call.cwd.clear();
+    } else if (!call.cwd.empty()) {
+      cwd = call.cwd;
+    }
+    call.depth = std::min(call.depth, deepest);
+    deepest = call.depth + 1;
+    trace.calls.push_back(std::move(call));
+  }
+  describe_blind_spots(trace);
+  return trace;
+}
+
+}  // namespace cohabit

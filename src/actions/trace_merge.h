@@ -1,0 +1,120 @@
+// From the raw log of one process to its calls.
+//
+// The tracer sees the start of each call and nothing else; ld.so's log sees what came of it, and
+// the calls that the tracer cannot see (inside libc; from objects that were opened with DEEPBIND
+// or live in another namespace). What ties them together (glibc 2.36, elf/dl-open.c; the messages
+// are the same from 2.17 to 2.42):
+//
+//   "file=N [ns];  dynamically loaded by C [ns]"  a dlopen whose name matched nothing loaded. Not
+//       printed for dlmopen with a path
+//   "calling init: L"                             from here on that dlopen cannot fail, and calls
+//       can be nested in it. The constructor of the opened object itself comes last
+//   "opening file=L [ns]; direct_opencount=n"     the end of a successful dlopen, after its
+//       constructors; all there is for an object that was loaded already
+//   "closing file=L; ..."                         all of a dlclose of an object still in use
+//   "calling fini: L [ns]" ... "file=L [ns];  destroying link map"   a dlclose that unloads. At
+//   exit
+//       only the first is printed; of a failed dlopen only the last
+//
+// A failed dlopen prints no end. It has ended when its thread makes the next call although it has
+// run no constructor. Loading is under a lock, so the log's order is the lock's order; the tracer's
+// record comes before the lock is taken, so another thread's record may stand inside a call.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "actions/trace_log.h"
+#include "facts/trace/trace.h"
+
+namespace cohabit {
+
+class TraceMerger {
+ public:
+  // `with_loader_log` is false when ld.so's log was not ours to take. `program_name` is argv[0],
+  // which ld.so writes where the link map has "", the program's name.
+  TraceMerger(bool with_loader_log, std::string program_name)
+      : with_loader_log_(with_loader_log), program_name_(std::move(program_name)) {}
+
+  void add(const LogEvent& event);
+  // A process that has replaced itself by exec goes on in a new merger, which begins late: at the
+  // tracer's first record.
+  TraceMerger after_exec() const;
+  // A child made by fork has its parent's past.
+  TraceMerger after_fork() const;
+
+  bool started() const { return saw_start_; }
+  // The program's destructors ran: it ended by exit, not by _exit, exec or a signal.
+  bool saw_exit() const { return saw_exit_; }
+  // Calls and blind spots, and the start facts that the process itself wrote down.
+  Trace finish() const;
+
+ private:
+  struct Call {
+    LoaderCall call;
+    size_t position = 0;    // of the event at which ld.so took the call up
+    int64_t tid = 0;        // 0 unknown
+    bool placed = false;    // position and depth are known
+    bool answered = false;  // ld.so's log shows something of it
+  };
+  struct Frame {  // a call that is running
+    size_t call = 0;
+    bool opens = true;       // dlopen or dlmopen; else dlclose
+    bool in_code = false;    // runs constructors or destructors
+    bool unmapping = false;  // dlclose, past its destructors
+    std::string last;        // the object whose constructor or destructor runs
+    std::string scope_of;    // the opened object, once ld.so shows its scopes
+  };
+
+  void add_record(const TracerRecord& record);
+  void add_call(const TracerRecord& record);
+  void add_line(std::string_view line);
+  bool add_file_line(std::string_view line);
+  bool add_code_line(std::string_view line);
+  void add_flag_line(std::string_view line);
+
+  void loading(const std::string& name, const std::string& by, int64_t by_ns);
+  void mapping(const std::string& name, int64_t ns);
+  void opened(const std::string& name);
+  void constructing(const std::string& name);
+  void destructing(const std::string& name, int64_t ns);
+  void closing(const std::string& name);
+  void unmapping();
+
+  std::string plain(std::string_view name) const;
+  bool may_nest(int64_t tid) const;
+  size_t infer(CallKind kind, const std::string& name);
+  size_t inferred_in_progress() const;
+  void place(size_t call);
+  void answer(size_t call);
+  void push(size_t call, bool opens);
+  void pop();
+  void pop_finished();
+  template <class Matches>
+  size_t find_waiting(Matches matches) const;
+  void describe_blind_spots(Trace& trace) const;
+
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  bool with_loader_log_;
+  std::string program_name_;
+  bool starting_ = true, saw_start_ = false, saw_exit_ = false;
+  size_t now_ = 0;  // the number of the event
+  StartFacts start_;
+  std::string start_constructor_;
+  std::vector<Call> calls_;
+  std::vector<size_t> waiting_;  // seen by the tracer, not yet by ld.so
+  std::vector<Frame> frames_;
+  size_t reopened_ = kNone;  // an inferred call that has ended: lines about it may follow
+  bool announced_ = false;   // the next link map has a known reason
+  std::string candidate_;    // first of a run of destructors: at exit, or an unseen dlclose
+  size_t candidate_position_ = 0;
+  int64_t candidate_ns_ = 0;
+  std::set<int64_t> namespaces_{0};
+  int64_t first_sequence_ = -1, last_sequence_ = -1, records_ = 0;
+};
+
+}  // namespace cohabit

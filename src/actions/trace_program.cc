@@ -1,0 +1,206 @@
+#include "actions/trace_program.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "base/mapped_file.h"
+
+namespace cohabit {
+namespace {
+
+constexpr int kMaxScripts = 5;  // a #! line may name a script again; the kernel stops there too
+constexpr size_t kScriptLine = 256;
+
+Result<MappedFile> map_file(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  auto file = MappedFile::map(fd, path);
+  ::close(fd);
+  return file;
+}
+
+std::string real_path(const std::string& path) {
+  char buffer[PATH_MAX];
+  return ::realpath(path.c_str(), buffer) ? buffer : path;
+}
+
+bool is_executable_file(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string below(const std::string& directory, const std::string& path) {
+  return path.starts_with('/') ? path : directory + "/" + path;
+}
+
+Result<std::string> search_command(const std::string& name, std::string_view search_path,
+                                   const std::string& directory) {
+  if (name.find('/') != name.npos) {
+    std::string path = below(directory, name);
+    if (is_executable_file(path)) return path;
+    return fail(fmt::format("{} is not an executable file", name));
+  }
+  while (true) {
+    size_t colon = search_path.find(':');
+    std::string place(search_path.substr(0, colon));
+    std::string path = below(directory, place.empty() ? name : place + "/" + name);
+    if (is_executable_file(path)) return path;
+    if (colon == search_path.npos) break;
+    search_path.remove_prefix(colon + 1);
+  }
+  return fail(fmt::format("command not found: {}", name));
+}
+
+bool gains_privileges(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) return false;
+  if ((status.st_mode & S_ISUID) && status.st_uid != ::geteuid()) return true;
+  if ((status.st_mode & S_ISGID) && status.st_gid != ::getegid()) return true;
+  return ::geteuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
+const char* machine_name(uint16_t machine) {
+  if (machine == EM_X86_64) return "x86_64";
+  if (machine == EM_AARCH64) return "aarch64";
+  return nullptr;
+}
+
+uint16_t own_machine() {
+#if defined(__x86_64__)
+  return EM_X86_64;
+#else
+  return EM_AARCH64;
+#endif
+}
+
+std::string find_loader(Bytes bytes, const Elf64_Ehdr& header) {
+  auto table = bytes.table<Elf64_Phdr>(header.e_phoff, header.e_phnum);
+  for (uint64_t i = 0; table && i < table->size(); ++i) {
+    Elf64_Phdr segment = (*table)[i];
+    if (segment.p_type != PT_INTERP) continue;
+    auto name = bytes.c_string(segment.p_offset);
+    if (name) return std::string(*name);
+  }
+  return "";
+}
+
+Result<bool> read_elf(TracedProgram& program) {
+  auto file = map_file(program.executable);
+  if (!file) return tl::unexpected(file.error());
+  auto header = file->bytes().read<Elf64_Ehdr>(0);
+  const std::string& path = program.executable;
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
+    return fail(fmt::format("{} is neither an ELF program nor a script with a #! line", path));
+  }
+  if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != own_machine()) {
+    return fail(fmt::format("{} is not a program for this machine; no trace is possible", path));
+  }
+  program.machine = machine_name(header->e_machine);
+  program.loader = find_loader(file->bytes(), *header);
+  if (program.loader.empty() && header->e_type == ET_EXEC) {
+    return fail(fmt::format(
+        "{} is statically linked: it loads no tracer and opens nothing; no trace is possible",
+        path));
+  }
+  if (!program.loader.empty() && program.loader.find("ld-linux") == std::string::npos) {
+    return fail(fmt::format("{} uses the loader {}, which is not glibc's; no trace is possible",
+                            path, program.loader));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> script_interpreter(const std::string& path) {
+  auto file = map_file(path);
+  if (!file) return {};
+  std::string_view line = file->bytes().text().substr(0, kScriptLine);
+  if (!line.starts_with("#!")) return {};
+  line = line.substr(2, line.find('\n') - 2);
+  auto trim = [](std::string_view text) {
+    size_t first = text.find_first_not_of(" \t");
+    if (first == text.npos) return std::string_view();
+    return text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
+  };
+  line = trim(line);
+  size_t end = std::min(line.find_first_of(" \t"), line.size());
+  std::vector<std::string> words{std::string(line.substr(0, end))};
+  std::string_view argument = trim(line.substr(end));
+  if (!argument.empty()) words.emplace_back(argument);
+  return words[0].empty() ? std::vector<std::string>() : words;
+}
+
+Result<TracedProgram> find_program(const std::string& name, const std::string& search_path,
+                                   const std::string& working_directory) {
+  auto command = search_command(name, search_path, working_directory);
+  if (!command) return tl::unexpected(command.error());
+  TracedProgram program;
+  program.command = program.program = *command;
+  for (int i = 0; i < kMaxScripts; ++i) {
+    auto words = script_interpreter(program.program);
+    if (words.empty()) break;
+    program.program = below(working_directory, words[0]);
+    program.script = words;
+  }
+  program.executable = real_path(program.program);
+  if (gains_privileges(program.executable)) {
+    return fail(fmt::format(
+        "{} gains privileges when started (setuid, setgid or capabilities): ld.so ignores the "
+        "tracer there; no trace is possible",
+        program.executable));
+  }
+  if (auto readable = read_elf(program); !readable) return tl::unexpected(readable.error());
+  return program;
+}
+
+std::vector<std::string> active_hwcaps(const std::string& loader,
+                                       const std::vector<std::string>& environment) {
+  std::vector<std::string> names;
+  int ends[2];
+  if (loader.empty() || ::pipe2(ends, O_CLOEXEC) != 0) return names;
+  std::vector<char*> variables;
+  for (const auto& entry : environment) {
+    if (entry.starts_with("GLIBC_TUNABLES=")) variables.push_back(const_cast<char*>(entry.c_str()));
+  }
+  variables.push_back(nullptr);
+  std::string help = "--help";
+  char* arguments[] = {const_cast<char*>(loader.c_str()), help.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  pid_t pid = 0;
+  bool started =
+      ::posix_spawn(&pid, loader.c_str(), &actions, nullptr, arguments, variables.data()) == 0;
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; started && (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  ::close(ends[0]);
+  if (started) ::waitpid(pid, nullptr, 0);
+  // "  x86-64-v3 (supported, searched)"; glibc before 2.37 then lists the older kind.
+  text.resize(std::min(text.find("Legacy HWCAP"), text.size()));
+  for (size_t at = 0; (at = text.find(" (supported, searched)", at)) != text.npos; ++at) {
+    size_t begin = text.find_last_of(" \n", at - 1) + 1;
+    names.push_back(text.substr(begin, at - begin));
+  }
+  return names;
+}
+
+}  // namespace cohabit

@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actions/trace.h"
+#include "cli/commands.h"
+
+namespace cohabit {
+namespace {
+
+// As env and timeout do it: these leave the command's own exit codes alone.
+constexpr int kCannotTrace = 125;
+constexpr int kSignalBase = 128;
+
+struct TraceArguments {
+  std::string out = "cohabit.trace";
+  bool children = false;
+  std::vector<std::string> command;
+};
+
+bool write_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  bool good = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file && std::fclose(file) != 0) good = false;
+  if (!good) fmt::print(stderr, "cohabit trace: cannot write {}: {}\n", path, std::strerror(errno));
+  return good;
+}
+
+// A process that replaced its program has several traces: OUT.PID, OUT.PID.2, ...
+bool write_children(const std::string& out, const std::vector<Trace>& children, int64_t own_pid) {
+  std::map<int64_t, int> programs{{own_pid, 1}};
+  for (const auto& child : children) {
+    std::string path = fmt::format("{}.{}", out, child.start.pid);
+    if (int number = ++programs[child.start.pid]; number > 1) path += fmt::format(".{}", number);
+    if (!write_file(path, format_trace(child))) return false;
+  }
+  return true;
+}
+
+int exit_code_of(int status) {
+  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int trace(const TraceArguments& arguments) {
+  RecordOptions options;
+  options.children = arguments.children;
+  options.forward_signals = true;
+  auto recording = record_process(options, arguments.command);
+  if (!recording) {
+    fmt::print(stderr, "cohabit trace: {}\n", recording.error().message);
+    return kCannotTrace;
+  }
+  const Trace& own = recording->trace;
+  if (!write_file(arguments.out, format_trace(own))) return kCannotTrace;
+  if (!write_children(arguments.out, recording->children, own.start.pid)) return kCannotTrace;
+  return own.exit_status ? exit_code_of(*own.exit_status) : kCannotTrace;
+}
+
+}  // namespace
+
+void add_trace_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<TraceArguments>();
+  CLI::App* command =
+      app.add_subcommand("trace", "Run a command and record the calls it makes to the loader");
+  command->footer(
+      "Exit code: the command's (128 + n when signal n ended it); 125 when Cohabit failed.\n"
+      "Static programs and programs that gain privileges cannot be traced.");
+  command->add_option("--out", arguments->out, "Trace file to write")->capture_default_str();
+  command->add_flag("--children", arguments->children,
+                    "Also trace the processes it starts, into FILE.PID, and programs it execs");
+  command->add_option("command", arguments->command, "-- and the command with its arguments")
+      ->required();
+  command->positionals_at_end();
+  command->callback([arguments, &exit_code] { exit_code = trace(*arguments); });
+}
+
+}  // namespace cohabit
