@@ -245,6 +245,7 @@ void TraceMerger::loading(const std::string& name, const std::string& by, int64_
 // A link map without a reason given before: dlmopen of a path.
 void TraceMerger::mapping(const std::string& name, int64_t ns) {
   bool announced = std::exchange(announced_, false);
+  if (!frames_.empty() && frames_.back().opens) frames_.back().mapped = true;
   if (announced || starting_) return;
   pop_finished();
   size_t call = find_waiting(
@@ -257,12 +258,23 @@ void TraceMerger::mapping(const std::string& name, int64_t ns) {
   }
   namespaces_.insert(ns);
   push(call, true);
+  frames_.back().mapped = true;
+}
+
+// Does "opening file=NAME" end the innermost call, which has run no constructor? Then its object
+// was loaded already. Or has it failed, and the line ends the call around it?
+bool TraceMerger::ends_unconstructed(const std::string& name) const {
+  if (frames_.empty()) return false;
+  const Frame& frame = frames_.back();
+  if (!frame.opens || frame.in_code || frame.failed) return false;
+  bool around = frames_.size() > 1 && frames_[frames_.size() - 2].last == name;
+  return !around || names_fit(calls_[frame.call].call.name, name);
 }
 
 void TraceMerger::opened(const std::string& name) {
   candidate_.clear();
   reopened_ = kNone;
-  if (!frames_.empty() && frames_.back().opens && !frames_.back().in_code) return pop();
+  if (ends_unconstructed(name)) return pop();
   pop_finished();
   auto opens = [](const Call& call) { return is_open(call.call.kind); };
   bool ends_frame = !frames_.empty() && frames_.back().opens && frames_.back().last == name;
@@ -281,8 +293,8 @@ void TraceMerger::opened(const std::string& name) {
 void TraceMerger::constructing(const std::string& name) {
   candidate_.clear();
   reopened_ = kNone;
-  bool waits_for_constructor = !frames_.empty() && frames_.back().opens && !frames_.back().in_code;
-  if (!waits_for_constructor) {
+  const Frame* top = frames_.empty() ? nullptr : &frames_.back();
+  if (!top || !top->opens || top->in_code || !top->mapped || top->failed) {
     pop_finished();
     // An object that is loaded but not yet constructed, opened by a constructor that runs earlier.
     size_t call = find_waiting([](const Call& c) { return is_open(c.call.kind); });
@@ -342,7 +354,9 @@ void TraceMerger::unmapping() {
   if (!frames_.empty() && !frames_.back().opens) {
     frames_.back().unmapping = true;
     frames_.back().in_code = false;
-  } else if (!candidate_.empty()) {
+  } else if (candidate_.empty()) {
+    if (!frames_.empty() && !frames_.back().in_code) frames_.back().failed = true;
+  } else {
     pop_finished();
     size_t call = find_waiting([](const Call& c) { return c.call.kind == CallKind::kDlclose; });
     if (call != kNone) {

@@ -7,6 +7,7 @@
 //
 //   "file=N [ns];  dynamically loaded by C [ns]"  a dlopen whose name matched nothing loaded. Not
 //       printed for dlmopen with a path
+//   "file=N [ns];  generating link map"           it has found a file
 //   "calling init: L"                             from here on that dlopen cannot fail, and calls
 //       can be nested in it. The constructor of the opened object itself comes last
 //   "opening file=L [ns]; direct_opencount=n"     the end of a successful dlopen, after its
@@ -16,9 +17,10 @@
 //   exit
 //       only the first is printed; of a failed dlopen only the last
 //
-// A failed dlopen prints no end. It has ended when its thread makes the next call although it has
-// run no constructor. Loading is under a lock, so the log's order is the lock's order; the tracer's
-// record comes before the lock is taken, so another thread's record may stand inside a call.
+// A failed dlopen prints no end. It has ended when its thread makes the next call, or an outer call
+// goes on, although it has run no constructor. Loading is under a lock, so the log's order is the
+// lock's order; the tracer's record comes before the lock is taken, so another thread's record may
+// stand inside a call.
 #pragma once
 
 #include <set>
@@ -63,6 +65,8 @@ class TraceMerger {
   struct Frame {  // a call that is running
     size_t call = 0;
     bool opens = true;       // dlopen or dlmopen; else dlclose
+    bool mapped = false;     // dlopen: has mapped a file, so it will run constructors or fail
+    bool failed = false;     // dlopen: is unmapping what it has mapped
     bool in_code = false;    // runs constructors or destructors
     bool unmapping = false;  // dlclose, past its destructors
     std::string last;        // the object whose constructor or destructor runs
@@ -78,6 +82,7 @@ class TraceMerger {
 
   void loading(const std::string& name, const std::string& by, int64_t by_ns);
   void mapping(const std::string& name, int64_t ns);
+  bool ends_unconstructed(const std::string& name) const;
   void opened(const std::string& name);
   void constructing(const std::string& name);
   void destructing(const std::string& name, int64_t ns);
