@@ -1,0 +1,345 @@
+// An environment of 107 distributions has 29,500 lines of RECORD, of which 600 name native files:
+// only lines with ".so" are taken apart.
+#include "facts/python/distributions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace cohabit {
+namespace {
+
+constexpr size_t kMaxPath = 4096;           // PATH_MAX
+constexpr uint64_t kMaxHeader = 256 << 10;  // of METADATA, whose description may follow for long
+constexpr uint64_t kMaxSmallFile = 1 << 20;
+constexpr size_t kMaxProblems = 32;
+
+// "torch/lib/libtorch.so", "libcublas.so.12", "_C.cpython-311-x86_64-linux-gnu.so"
+bool looks_native(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  for (size_t at = name.find(".so"); at != name.npos; at = name.find(".so", at + 1))
+    if (at + 3 == name.size() || name[at + 3] == '.' || name[at + 3] == '-') return true;
+  return false;
+}
+
+// Without "//", "." and "..", as text: a RECORD says "../../../bin/x" from site-packages.
+std::string normalise(const std::string& directory, std::string_view path) {
+  const std::string whole =
+      path.starts_with('/') ? std::string(path) : directory + "/" + std::string(path);
+  std::string result;
+  for (size_t begin = 0; begin < whole.size();) {
+    const size_t end = std::min(whole.find('/', begin), whole.size());
+    const std::string_view part(whole.data() + begin, end - begin);
+    if (part == "..") {
+      result.erase(std::min(result.rfind('/'), result.size()));
+    } else if (!part.empty() && part != ".") {
+      result.append("/").append(part);
+    }
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == text.npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+bool same_text(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+// PEP 503: lower case, runs of "-_." are one "-".
+std::string normal_name(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const bool separator = c == '-' || c == '_' || c == '.';
+    if (!separator)
+      result += lower(c);
+    else if (!result.ends_with('-'))
+      result += '-';
+  }
+  return result;
+}
+
+template <class Visit>
+void for_each_line(std::string_view text, Visit visit) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    if (!visit(text.substr(begin, end - begin))) return;
+    begin = end + 1;
+  }
+}
+
+// Name and version from the headers of METADATA or PKG-INFO.
+void read_headers(std::string_view text, Distribution& distribution) {
+  for_each_line(text, [&](std::string_view line) {
+    if (trim(line).empty()) return false;
+    const size_t colon = line.find(':');
+    if (colon == line.npos) return true;
+    const std::string_view key = line.substr(0, colon);
+    if (same_text(key, "Name")) distribution.name = trim(line.substr(colon + 1));
+    if (same_text(key, "Version")) distribution.version = trim(line.substr(colon + 1));
+    return true;
+  });
+}
+
+// "torch-2.6.0.dist-info" -> torch, 2.6.0: for metadata that cannot be read.
+void read_directory_name(std::string_view name, Distribution& distribution) {
+  name = name.substr(0, name.rfind('.'));
+  const size_t dash = name.find('-');
+  if (distribution.name.empty()) distribution.name = name.substr(0, dash);
+  if (distribution.version.empty() && dash != name.npos) {
+    const std::string_view rest = name.substr(dash + 1);
+    distribution.version = rest.substr(0, rest.find('-'));  // an egg has "-py3.11" behind
+  }
+}
+
+// One field of CSV at the start of text; moves text behind it. Quoted ones may hold anything.
+std::string take_field(std::string_view& text) {
+  std::string field;
+  if (!text.starts_with('"')) {
+    const size_t end = std::min(text.find_first_of(",\n"), text.size());
+    field = trim(text.substr(0, end));
+    text.remove_prefix(end);
+    return field;
+  }
+  size_t at = 1;
+  for (; at < text.size(); at++) {
+    if (text[at] == '"' && !text.substr(at + 1).starts_with('"')) break;
+    if (text[at] == '"') at++;
+    field += text[at];
+  }
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return field;
+}
+
+// The parts of a conda-meta file that we need, without building a tree of the rest: such files
+// list every path twice.
+class CondaHandler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit CondaHandler(Distribution& distribution, const std::string& prefix)
+      : distribution_(distribution), prefix_(prefix) {}
+
+  bool key(string_t& name) override {
+    if (depth_ == 1) key_ = name;
+    return true;
+  }
+  bool string(string_t& value) override {
+    if (depth_ == 1 && key_ == "name") distribution_.name = value;
+    if (depth_ == 1 && key_ == "version") distribution_.version = value;
+    if (depth_ == 2 && key_ == "files" && value.size() < kMaxPath && looks_native(value))
+      distribution_.native_files.push_back(normalise(prefix_, value));
+    return true;
+  }
+  bool start_object(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_array() override { return leave(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool enter() {
+    depth_++;
+    return true;
+  }
+  bool leave() {
+    depth_--;
+    return true;
+  }
+  Distribution& distribution_;
+  const std::string& prefix_;
+  std::string key_;
+  int depth_ = 0;
+};
+
+// The packages that metadata without a list of files names as its own.
+void read_top_level(std::string_view text, const std::string& site, Distribution& distribution) {
+  for_each_line(text, [&](std::string_view line) {
+    const std::string_view name = trim(line);
+    if (!name.empty() && name.size() < kMaxPath && name != "." && name != "..")
+      distribution.owned_packages.push_back(normalise(site, name));
+    return true;
+  });
+}
+
+// Of an .egg-info, whose installed-files.txt counts from the directory of the metadata.
+void read_installed_files(std::string_view text, Distribution& distribution) {
+  for_each_line(text, [&](std::string_view line) {
+    const std::string_view name = trim(line);
+    if (name.size() < kMaxPath && looks_native(name))
+      distribution.native_files.push_back(normalise(distribution.metadata, name));
+    return true;
+  });
+}
+
+void read_files(const Tree& tree, const std::string& site, Distribution& distribution) {
+  if (const auto record = tree.map(distribution.metadata + "/RECORD")) {
+    for (const std::string& name : native_names_of_record(record->bytes().text()))
+      distribution.native_files.push_back(normalise(site, name));
+  } else if (const auto installed = tree.map(distribution.metadata + "/installed-files.txt")) {
+    read_installed_files(installed->bytes().text(), distribution);
+  } else if (const auto top =
+                 tree.read_text(distribution.metadata + "/top_level.txt", kMaxSmallFile)) {
+    read_top_level(*top, site, distribution);
+  }
+}
+
+}  // namespace
+
+struct Distributions::FileIds {
+  std::map<FileId, std::vector<uint32_t>> owners;
+};
+
+std::vector<std::string> native_names_of_record(std::string_view text) {
+  std::vector<std::string> names;
+  const auto take = [&] {
+    std::string name = take_field(text);
+    if (name.size() < kMaxPath && looks_native(name)) names.push_back(std::move(name));
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  };
+  // A quoted field may hold a line break, so such a file is taken apart field by field.
+  if (std::memchr(text.data(), '"', text.size()) != nullptr) {
+    while (!text.empty()) take();
+    return names;
+  }
+  while (const void* found = ::memmem(text.data(), text.size(), ".so", 3)) {
+    const auto at = static_cast<size_t>(static_cast<const char*>(found) - text.data());
+    text.remove_prefix(text.rfind('\n', at) + 1);  // npos + 1 is 0
+    take();
+  }
+  return names;
+}
+
+void Distributions::read_site(const std::string& site) {
+  std::vector<std::string> names = tree_.list(site);
+  if (site.ends_with(".egg")) names.push_back("EGG-INFO");
+  for (const std::string& name : names) {
+    const bool is_dist_info = name.ends_with(".dist-info");
+    if (!is_dist_info && !name.ends_with(".egg-info") && name != "EGG-INFO") continue;
+    Distribution distribution;
+    distribution.metadata = normalise(site, name);
+    const auto status = tree_.stat(distribution.metadata);
+    if (!status) continue;
+    const std::string headers =
+        !status->is_directory()
+            ? distribution.metadata
+            : distribution.metadata + (is_dist_info ? "/METADATA" : "/PKG-INFO");
+    const Result<MappedFile> file = tree_.map(headers);
+    if (file) read_headers(file->bytes().text().substr(0, kMaxHeader), distribution);
+    if (!file && problems_.size() < kMaxProblems) problems_.push_back(file.error().message);
+    read_directory_name(name == "EGG-INFO" ? site.substr(site.rfind('/') + 1) : name, distribution);
+    if (status->is_directory()) {
+      const auto installer = tree_.read_text(distribution.metadata + "/INSTALLER", kMaxSmallFile);
+      distribution.installer = trim(installer.value_or(""));
+      read_files(tree_, site, distribution);
+    }
+    all_.push_back(std::move(distribution));
+  }
+}
+
+void Distributions::read_conda(const std::string& prefix) {
+  const std::string directory = prefix + "/conda-meta";
+  for (const std::string& name : tree_.list(directory)) {
+    if (!name.ends_with(".json")) continue;
+    Distribution distribution;
+    distribution.metadata = directory + "/" + name;
+    distribution.is_conda_package = true;
+    distribution.installer = "conda";
+    const Result<MappedFile> file = tree_.map(distribution.metadata);
+    const std::string_view text = file ? file->bytes().text() : std::string_view();
+    CondaHandler handler(distribution, prefix);
+    if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler) &&
+        problems_.size() < kMaxProblems)
+      problems_.push_back("cannot read " + distribution.metadata + " as JSON");
+    if (!distribution.name.empty()) all_.push_back(std::move(distribution));
+  }
+}
+
+void Distributions::index() {
+  for (uint32_t i = 0; i < all_.size(); i++)
+    for (const std::string& path : all_[i].native_files) {
+      std::vector<uint32_t>& owners = by_path_[path];
+      if (owners.empty() || owners.back() != i) owners.push_back(i);
+    }
+}
+
+Distributions Distributions::read(const Tree& tree,
+                                  const std::vector<std::string>& site_directories,
+                                  const std::vector<std::string>& conda_prefixes) {
+  Distributions result;
+  result.tree_ = tree;
+  for (const std::string& site : site_directories) result.read_site(site);
+  for (const std::string& prefix : conda_prefixes) result.read_conda(prefix);
+  result.index();
+  return result;
+}
+
+Distributions Distributions::read(const Tree& tree, const Interpreter& interpreter) {
+  std::vector<std::string> prefixes = {interpreter.prefix};
+  if (interpreter.base_prefix != interpreter.prefix) prefixes.push_back(interpreter.base_prefix);
+  return read(tree, interpreter.site_directories, prefixes);
+}
+
+const Distributions::FileIds& Distributions::file_ids() const {
+  if (ids_) return *ids_;
+  auto ids = std::make_shared<FileIds>();
+  for (uint32_t i = 0; i < all_.size(); i++)
+    for (const std::string& path : all_[i].native_files) {
+      const auto status = tree_.stat(path);
+      if (!status) continue;
+      std::vector<uint32_t>& owners = ids->owners[status->id];
+      if (owners.empty() || owners.back() != i) owners.push_back(i);
+    }
+  ids_ = ids;
+  return *ids_;
+}
+
+std::vector<const Distribution*> Distributions::pick(const std::vector<uint32_t>& indexes) const {
+  std::vector<const Distribution*> result;
+  for (const uint32_t i : indexes) result.push_back(&all_[i]);
+  return result;
+}
+
+std::vector<const Distribution*> Distributions::owners(const std::string& path) const {
+  const std::string normal = normalise("/", path);
+  if (const auto found = by_path_.find(normal); found != by_path_.end()) return pick(found->second);
+  if (const auto status = tree_.stat(path)) {
+    const FileIds& ids = file_ids();
+    if (const auto found = ids.owners.find(status->id); found != ids.owners.end())
+      return pick(found->second);
+  }
+  std::vector<const Distribution*> result;
+  for (const Distribution& distribution : all_)
+    for (const std::string& package : distribution.owned_packages)
+      if (normal.starts_with(package) && normal.size() > package.size() &&
+          (normal[package.size()] == '/' || normal[package.size()] == '.')) {
+        result.push_back(&distribution);
+        break;
+      }
+  return result;
+}
+
+const Distribution* Distributions::find(std::string_view name) const {
+  const std::string wanted = normal_name(name);
+  for (const Distribution& distribution : all_)
+    if (normal_name(distribution.name) == wanted) return &distribution;
+  return nullptr;
+}
+
+}  // namespace cohabit

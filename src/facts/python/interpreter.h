@@ -1,0 +1,53 @@
+// A Python environment, found from what the user names, without running its interpreter: it may be
+// of another CPU, below another root, or crash at start.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/tree.h"
+
+namespace cohabit {
+
+// What of our own process decides which Python is meant and what it sees.
+struct PythonVariables {
+  std::string virtual_env, conda_prefix, path, home, python_path, pyenv_version;
+  bool no_user_site = false;
+  static PythonVariables from_environment();
+};
+
+enum class EnvironmentKind { kPlain, kVenv, kConda };
+
+struct Interpreter {
+  std::string executable;   // absolute, symlinks kept: what one would start, ENV/bin/python
+  std::string real_path;    // symlinks followed: what the kernel maps, decides its $ORIGIN
+  std::string prefix;       // sys.prefix
+  std::string base_prefix;  // sys.base_prefix; the same as prefix outside of a venv
+  EnvironmentKind kind = EnvironmentKind::kPlain;
+  std::string implementation;  // "CPython", "PyPy", "GraalVM"
+  int major = 0, minor = 0;
+  std::string version;                // "3.11.7", or "3.11" if no more is known
+  bool system_site_packages = false;  // a venv that sees its base's packages too
+  std::string user_site;              // in use; empty if it is disabled or does not exist
+  // Where packages are, existing ones only, in the order of sys.path: PYTHONPATH, user site,
+  // site-packages (purelib before platlib), those of the base, and what .pth files name.
+  std::vector<std::string> site_directories;
+
+  uint16_t elf_machine = 0;
+  std::string elf_interpreter;        // PT_INTERP of the executable
+  std::string libpython_soname;       // DT_NEEDED of the executable; empty: linked statically
+  std::vector<std::string> problems;  // what is odd about this environment, in words
+
+  bool has_shared_libpython() const { return !libpython_soname.empty(); }
+};
+
+// `path`: the directory of a venv, conda or other prefix, or its bin; an interpreter; a script that
+// names its interpreter in its first lines; or nothing for the active environment (VIRTUAL_ENV,
+// CONDA_PREFIX, then PATH). The error says what was expected, what is there, and what to do.
+Result<Interpreter> find_interpreter(
+    const Tree& tree, const std::string& path,
+    const PythonVariables& variables = PythonVariables::from_environment());
+
+}  // namespace cohabit
