@@ -39,82 +39,67 @@ void Simulation::State::enter_scope(ObjectId id) {
   }
 }
 
-// What the object of `image` answers for the name whose definitions start at `definition`, which is
-// moved past those of this image. Nothing: the walk goes on with the next object.
-std::optional<Simulation::State::Candidate> Simulation::State::match(const Image& image,
-                                                                     uint32_t& definition,
-                                                                     Wanted wanted,
-                                                                     RefKind kind) const {
+// What the object of one image answers for the name whose definitions start at `definition`, which
+// is moved past those of this image. Nothing: the walk goes on with the next object.
+std::optional<Simulation::State::Candidate> Simulation::State::match(
+    uint32_t& definition, const Reference& reference) const {
   const Images& images = sim.images_;
-  const ImageId id = images.definition(definition).image;
-  const elf::Object& file = image.elf;
-  const bool versioned = !file.versym.empty() && !file.versions.empty();
-  uint32_t chosen = kNone, only_versioned = kNone;
+  const ImageId image = images.definition(definition).image;
+  const Definition* chosen = nullptr;
+  const Definition* only_versioned = nullptr;
   int version_count = 0;
-  for (; definition != kNone && images.definition(definition).image == id;
-       definition = images.definition(definition).next) {
-    if (chosen != kNone) continue;
-    const uint32_t symbol = images.definition(definition).symbol;
-    if (is_plt_class(kind) && file.symbols[symbol].st_shndx == elf::SHN_UNDEF &&
+  while (definition != kNone) {
+    const Definition& candidate = images.definition(definition);
+    if (candidate.image != image) break;
+    definition = candidate.next;
+    if (chosen) continue;
+    if ((candidate.flags & Definition::kUndefined) && is_plt_class(reference.kind) &&
         rule(Rule::kPltValueNotDefinition))
       continue;
-    if (!versioned || !rule(Rule::kVersionMatch)) {
-      chosen = symbol;
+    if (!(candidate.flags & Definition::kVersioned) || !rule(Rule::kVersionMatch)) {
+      chosen = &candidate;
       continue;
     }
-    const uint16_t entry = file.versym[symbol];
-    const uint16_t index = entry & elf::kVersionIndex;
-    const bool hidden = (entry & elf::kVersionHidden) && rule(Rule::kHiddenVersion);
-    if (wanted.version != 0) {
-      const VersionId own = index < image.versions.size() ? image.versions[index] : 0;
-      const bool refused =
-          wanted.hidden || own != 0 || hidden || !rule(Rule::kUnversionedSatisfies);
-      if (own == wanted.version || !refused) chosen = symbol;
-    } else if (index < 3) {
-      chosen = symbol;
+    const bool hidden = (candidate.flags & Definition::kVersionHidden) && rule(Rule::kHiddenVersion);
+    if (reference.version != 0) {
+      const bool refused = reference.version_hidden || candidate.version != 0 || hidden ||
+                           !rule(Rule::kUnversionedSatisfies);
+      if (candidate.version == reference.version || !refused) chosen = &candidate;
+    } else if (candidate.flags & Definition::kLowVersion) {
+      chosen = &candidate;
     } else if (!hidden && version_count++ == 0) {
-      only_versioned = symbol;
+      only_versioned = &candidate;
     }
   }
-  if (chosen == kNone && version_count == 1 && rule(Rule::kUnversionedReference))
-    chosen = only_versioned;
-  if (chosen == kNone) return std::nullopt;
-  const elf::Sym symbol = file.symbols[chosen];
-  if (rule(Rule::kHiddenVisibility) && (symbol.visibility() == elf::STV_HIDDEN ||
-                                        symbol.visibility() == elf::STV_INTERNAL))
+  if (!chosen && version_count == 1 && rule(Rule::kUnversionedReference)) chosen = only_versioned;
+  if (!chosen) return std::nullopt;
+  if ((chosen->flags & Definition::kHiddenVisibility) && rule(Rule::kHiddenVisibility))
     return std::nullopt;
-  switch (symbol.bind()) {
-    case elf::STB_GLOBAL:
-      return Candidate{chosen, false, false};
-    case elf::STB_WEAK:
-      return Candidate{chosen, false, true};
-    case elf::STB_GNU_UNIQUE:
-      return Candidate{chosen, rule(Rule::kUnique), false};
-    default:
-      return std::nullopt;
-  }
+  if (!(chosen->flags & (Definition::kGlobal | Definition::kWeak | Definition::kUnique)))
+    return std::nullopt;  // local symbols are not for others
+  return Candidate{chosen->symbol, (chosen->flags & Definition::kWeak) != 0};
 }
 
-Simulation::Found Simulation::State::first_in_scope(NameId name, Wanted wanted, RefKind kind,
-                                                    int ns) const {
+// The scope must have been entered.
+Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) const {
   const Images& images = sim.images_;
   const std::vector<ObjectId>& by_image = namespaces[ns].by_image;
   const bool weak_waits = dynamic_weak || !rule(Rule::kWeakIsStrong);
   Found best, best_weak;
   uint32_t best_position = kNone, best_weak_position = kNone;
-  for (uint32_t definition = images.first_definition(name); definition != kNone;) {
+  for (uint32_t definition = images.first_definition(reference.name); definition != kNone;) {
     const ImageId image = images.definition(definition).image;
     const ObjectId id = image < by_image.size() ? by_image[image] : kNone;
     const bool in_scope = id != kNone && position_stamp[id] == stamp && !object(id).removed &&
                           position[id] < best_position;
-    const bool skipped = kind == RefKind::kCopy && in_scope && rule(Rule::kCopySkipsProgram) &&
+    const bool skipped = reference.kind == RefKind::kCopy && in_scope && rule(Rule::kCopySkipsProgram) &&
                          object(id).type == ObjectType::kExecutable;
     if (!in_scope || skipped) {
       while (definition != kNone && images.definition(definition).image == image)
         definition = images.definition(definition).next;
       continue;
     }
-    const auto candidate = match(images[image], definition, wanted, kind);
+    const auto candidate = match(definition, reference);
     if (!candidate) continue;
     if (candidate->weak && weak_waits) {
       if (position[id] >= best_weak_position) continue;
@@ -148,21 +133,6 @@ Simulation::Found Simulation::State::take_unique(NameId name, Found found, Objec
       !provider.nodelete_active)
     provider.nodelete_pending = true;
   return found;
-}
-
-// The scope must have been entered.
-Simulation::Found Simulation::State::lookup(ObjectId from, const Reference& reference,
-                                            int ns) const {
-  const Image& image = sim.images_[object(from).image];
-  Wanted wanted;
-  if (!image.elf.versym.empty()) {
-    const uint16_t index = image.elf.versym[reference.symbol] & elf::kVersionIndex;
-    if (index < image.versions.size()) {
-      wanted.version = image.versions[index];
-      wanted.hidden = image.elf.versions[index].hidden;
-    }
-  }
-  return first_in_scope(reference.name, wanted, reference.kind, ns);
 }
 
 }  // namespace cohabit::sim

@@ -37,12 +37,12 @@ Result<void> Simulation::State::place_tls(ObjectId provider, RefKind kind) {
   return fail(display_name(provider) + ": cannot allocate memory in static TLS block");
 }
 
-Result<void> Simulation::State::bind(ObjectId from, const Reference& reference, bool lazy) {
+Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
+  const Reference& reference = sim.images_[object(from).image].references[slot];
   const int ns = object(from).ns;
-  Found found = lookup(from, reference, ns);
-  const elf::Sym symbol = elf(from).symbols[reference.symbol];
+  Found found = lookup(reference, ns);
   if (found.object == kNone) {
-    const bool weak = symbol.bind() == elf::STB_WEAK;
+    const bool weak = reference.weak;
     sim.missing_.push_back({from, reference.symbol, weak, lazy, call});
     if (weak || lazy) return {};
     const elf::Version* version = elf(from).version_of(reference.symbol);
@@ -51,19 +51,19 @@ Result<void> Simulation::State::bind(ObjectId from, const Reference& reference, 
                             version ? ", version " : "", version ? version->name : ""));
   }
   found = take_unique(reference.name, found, from, reference.kind, reference.symbol, ns);
-  if (symbol.visibility() == elf::STV_PROTECTED && found.object != from &&
-      rule(Rule::kProtected)) {
+  if (reference.is_protected && found.object != from && rule(Rule::kProtected)) {
     bool own = reference.kind != RefKind::kData && reference.kind != RefKind::kCopy;
     if (!own) {  // a canonical PLT entry or copy elsewhere is kept, see _dl_lookup_symbol_x
       Reference as_call = reference;
       as_call.kind = RefKind::kPltNow;
-      const Found called = lookup(from, as_call, ns);
+      const Found called = lookup(as_call, ns);
       own = called.object != kNone && called.object != from;
     }
     if (own) found = {from, reference.symbol};
   }
   add_dependency(from, found.object, !lazy);
-  sim.bindings_.push_back({from, found.object, reference.symbol, found.symbol, reference.kind, call});
+  sim.bindings_.push_back(
+      {from, found.object, reference.symbol, found.symbol, slot, reference.kind, call});
   return place_tls(found.object, reference.kind);
 }
 
@@ -77,9 +77,9 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   enter_scope(id);
   if (image.own_static_tls)
     if (auto placed = place_tls(id, RefKind::kStaticTls); !placed) return placed;
-  for (const Reference& reference : image.references) {
-    if (lazy && reference.kind == RefKind::kJumpSlot) continue;
-    if (auto bound = bind(id, reference, false); !bound) return bound;
+  for (uint32_t slot = 0; slot < image.references.size(); slot++) {
+    if (lazy && image.references[slot].kind == RefKind::kJumpSlot) continue;
+    if (auto bound = bind(id, slot, false); !bound) return bound;
   }
   object(id).relocated = true;
   object(id).lazy = lazy;
@@ -91,8 +91,9 @@ void Simulation::State::bind_waiting(ObjectId id) {
   object(id).lazy = false;
   dependency_round++;
   enter_scope(id);
-  for (const Reference& reference : sim.images_[object(id).image].references)
-    if (reference.kind == RefKind::kJumpSlot) (void)bind(id, reference, true);
+  const auto& references = sim.images_[object(id).image].references;
+  for (uint32_t slot = 0; slot < references.size(); slot++)
+    if (references[slot].kind == RefKind::kJumpSlot) (void)bind(id, slot, true);
 }
 
 }  // namespace cohabit::sim

@@ -141,26 +141,41 @@ void Simulation::call_lazily(ObjectId object, std::string_view symbol) {
   if (object == kNone || !objects_[object].lazy) return;
   state_->enter_scope(object);
   state_->dependency_round++;
-  for (const Reference& reference : images_[objects_[object].image].references) {
+  const auto& references = images_[objects_[object].image].references;
+  for (uint32_t slot = 0; slot < references.size(); slot++) {
+    const Reference& reference = references[slot];
     if (reference.kind != RefKind::kJumpSlot || images_.name(reference.name) != symbol) continue;
     if (!state_->bound_lazily.insert({object, reference.symbol}).second) return;
-    (void)state_->bind(object, reference, true);
+    (void)state_->bind(object, slot, true);
     return;
   }
 }
 
+Simulation::Found Simulation::lookup_in(const std::vector<ObjectId>& scope,
+                                        const Reference& reference, int ns) const {
+  enter_lookup_scope(scope);
+  return lookup_entered(reference, ns);
+}
+
 Simulation::Found Simulation::lookup_in(const std::vector<ObjectId>& scope, ObjectId from,
                                         uint32_t reference, RefKind kind) const {
+  for (const Reference& candidate : images_[objects_[from].image].references)
+    if (candidate.symbol == reference && candidate.kind == kind)
+      return lookup_in(scope, candidate, objects_[from].ns);
+  return {};
+}
+
+void Simulation::enter_lookup_scope(const std::vector<ObjectId>& scope) const {
   State& state = *state_;
   state.position.resize(objects_.size());
   state.position_stamp.resize(objects_.size(), 0);
   state.stamp++;
   state.next_position = 0;
   state.enter_list(scope);
-  const elf::Object& file = elf(from);
-  const NameId name = images_.find_name(file.symbol_name(reference));
-  if (name == kNone) return {};
-  return state.lookup(from, {reference, name, kind}, objects_[from].ns);
+}
+
+Simulation::Found Simulation::lookup_entered(const Reference& reference, int ns) const {
+  return state_->lookup(reference, ns);
 }
 
 }  // namespace cohabit::sim

@@ -80,6 +80,7 @@ struct Binding {
   ObjectId to;
   uint32_t reference;   // symbol index in from's image
   uint32_t definition;  // symbol index in to's image
+  uint32_t slot;        // index in the references of from's image
   RefKind kind;
   uint32_t call;  // during which call; kNone: start-up
 };
@@ -137,14 +138,18 @@ class Simulation {
   const std::vector<std::string>& problems() const { return problems_; }
   // The live object of a namespace by its l_name, or by the file it is; kNone if none.
   ObjectId find_object(const std::string& name, int ns = 0) const;
-  // The definition that a lookup of this reference gives in a scope made of these objects, in this
-  // order (findings ask what an object's own dependencies would have provided).
+  // The definition that a reference gets in a scope made of these objects, in this order (findings
+  // ask what an object's own dependencies would have provided). For many references over one scope
+  // enter it once. Only live objects are found.
   struct Found {
     ObjectId object = kNone;
     uint32_t symbol = 0;
   };
+  Found lookup_in(const std::vector<ObjectId>& scope, const Reference& reference, int ns = 0) const;
   Found lookup_in(const std::vector<ObjectId>& scope, ObjectId from, uint32_t reference,
-                  RefKind kind) const;
+                  RefKind kind) const;  // slow: finds the reference first
+  void enter_lookup_scope(const std::vector<ObjectId>& scope) const;
+  Found lookup_entered(const Reference& reference, int ns = 0) const;
   const elf::Object& elf(ObjectId id) const { return images_[objects_[id].image].elf; }
 
   struct State;

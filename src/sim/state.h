@@ -41,11 +41,6 @@ struct FoundFile {
   std::string path;  // as ld.so writes it: directory + name
 };
 
-struct Wanted {  // the version a reference asks for
-  VersionId version = 0;
-  bool hidden = false;
-};
-
 // What an opened object still has to do when dlopen's first part is over.
 struct OpenWork {
   ObjectId object = kNone;
@@ -85,10 +80,10 @@ struct Simulation::State {
   // relocate.cc
   Result<void> relocate(ObjectId id, bool lazy);
   void bind_waiting(ObjectId id);  // the jump slots that wait
-  Result<void> bind(ObjectId from, const Reference& reference, bool lazy);
+  Result<void> bind(ObjectId from, uint32_t slot, bool lazy);
 
   // lookup.cc
-  Found lookup(ObjectId from, const Reference& reference, int ns) const;
+  Found lookup(const Reference& reference, int ns) const;
   void enter_scope(ObjectId id);
   void enter_list(const std::vector<ObjectId>& objects);
 
@@ -192,12 +187,9 @@ struct Simulation::State {
 
   struct Candidate {
     uint32_t symbol;
-    bool unique;
     bool weak;
   };
-  std::optional<Candidate> match(const Image& image, uint32_t& definition, Wanted wanted,
-                                 RefKind kind) const;
-  Found first_in_scope(NameId name, Wanted wanted, RefKind kind, int ns) const;
+  std::optional<Candidate> match(uint32_t& definition, const Reference& reference) const;
   Found take_unique(NameId name, Found found, ObjectId from, RefKind kind, uint32_t reference,
                     int ns);
   void add_dependency(ObjectId from, ObjectId to, bool for_relocation);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace cohabit {
 namespace {
@@ -13,16 +14,14 @@ using elf::Object;
 using elf::Sym;
 
 bool same_name(Bytes a, Bytes b) {
-  if (a.text().data() == b.text().data()) return true;
-  const uint64_t limit = std::min(a.size(), b.size());
   const char* x = a.text().data();
   const char* y = b.text().data();
-  for (uint64_t i = 0; i < limit; i++) {
-    if (x[i] != y[i]) return false;
-    if (x[i] == 0) return true;
-  }
-  return false;
+  return x == y || std::strncmp(x, y, std::min(a.size(), b.size())) == 0;
 }
+
+constexpr size_t kFirstTableSize = 1 << 18;
+
+size_t slot_of(uint32_t hash, size_t mask) { return (hash * size_t{0x9e3779b1u} >> 8) & mask; }
 
 // What check_match in elf/dl-lookup.c demands of any definition, whoever asks.
 bool can_be_definition(const Sym& symbol) {
@@ -97,6 +96,29 @@ Classified classify_aarch64(uint32_t type, bool in_jmprel) {
 Classified classify(uint16_t machine, uint32_t type, bool in_jmprel) {
   return machine == elf::EM_AARCH64 ? classify_aarch64(type, in_jmprel)
                                     : classify_x86_64(type, in_jmprel);
+}
+
+VersionId version_of(const Image& image, uint32_t symbol) {
+  if (image.elf.versym.empty()) return 0;
+  const uint16_t index = image.elf.versym[symbol] & elf::kVersionIndex;
+  return index < image.versions.size() ? image.versions[index] : 0;
+}
+
+uint16_t definition_flags(const Object& object, const Sym& symbol, uint32_t index) {
+  unsigned flags = 0;
+  if (symbol.st_shndx == elf::SHN_UNDEF) flags |= Definition::kUndefined;
+  if (!object.versym.empty() && !object.versions.empty()) {
+    const uint16_t version = object.versym[index];
+    flags |= Definition::kVersioned;
+    if (version & elf::kVersionHidden) flags |= Definition::kVersionHidden;
+    if ((version & elf::kVersionIndex) < 3) flags |= Definition::kLowVersion;
+  }
+  if (symbol.visibility() == elf::STV_HIDDEN || symbol.visibility() == elf::STV_INTERNAL)
+    flags |= Definition::kHiddenVisibility;
+  if (symbol.bind() == elf::STB_GLOBAL) flags |= Definition::kGlobal;
+  if (symbol.bind() == elf::STB_WEAK) flags |= Definition::kWeak;
+  if (symbol.bind() == elf::STB_GNU_UNIQUE) flags |= Definition::kUnique;
+  return static_cast<uint16_t>(flags);
 }
 
 // A symbol that resolve_map in elf/dl-reloc.c takes from the object itself without looking.
@@ -174,26 +196,28 @@ std::string_view Images::name(NameId id) const {
 }
 
 void Images::grow_table() {
-  std::vector<NameId> table(std::max<size_t>(table_.size() * 2, 1 << 16), kNone);
+  std::vector<Slot> table(std::max(table_.size() * 4, kFirstTableSize), Slot{0, kNone});
   const size_t mask = table.size() - 1;
   for (NameId id = 0; id < names_.size(); id++) {
-    size_t at = (hashes_[id] * 0x9e3779b1u) & mask;
-    while (table[at] != kNone) at = (at + 1) & mask;
-    table[at] = id;
+    size_t at = slot_of(hashes_[id], mask);
+    while (table[at].id != kNone) at = (at + 1) & mask;
+    table[at] = {hashes_[id], id};
   }
   table_ = std::move(table);
+}
+
+void Images::prefetch(uint32_t hash) const {
+  if (!table_.empty()) __builtin_prefetch(&table_[slot_of(hash, table_.size() - 1)]);
 }
 
 NameId Images::intern(uint32_t hash, Bytes name) {
   if ((names_.size() + 1) * 2 > table_.size()) grow_table();
   const size_t mask = table_.size() - 1;
-  size_t at = (hash * 0x9e3779b1u) & mask;
-  for (; table_[at] != kNone; at = (at + 1) & mask) {
-    const NameId id = table_[at];
-    if (hashes_[id] == hash && same_name(names_[id], name)) return id;
-  }
+  size_t at = slot_of(hash, mask);
+  for (; table_[at].id != kNone; at = (at + 1) & mask)
+    if (table_[at].hash == hash && same_name(names_[table_[at].id], name)) return table_[at].id;
   const auto id = static_cast<NameId>(names_.size());
-  table_[at] = id;
+  table_[at] = {hash, id};
   names_.push_back(name);
   hashes_.push_back(hash);
   heads_.push_back(kNone);
@@ -205,8 +229,8 @@ NameId Images::find_name(std::string_view name) const {
   if (table_.empty()) return kNone;
   const uint32_t hash = elf::gnu_hash(name) >> 1;
   const size_t mask = table_.size() - 1;
-  for (size_t at = (hash * 0x9e3779b1u) & mask; table_[at] != kNone; at = (at + 1) & mask)
-    if (hashes_[table_[at]] == hash && this->name(table_[at]) == name) return table_[at];
+  for (size_t at = slot_of(hash, mask); table_[at].id != kNone; at = (at + 1) & mask)
+    if (table_[at].hash == hash && this->name(table_[at].id) == name) return table_[at].id;
   return kNone;
 }
 
@@ -216,13 +240,16 @@ VersionId Images::intern_version(uint32_t hash, std::string_view name) {
       .first->second;
 }
 
-void Images::add_definition(ImageId image, uint32_t symbol, uint32_t hash) {
-  const Object& object = images_[image]->elf;
-  const Sym entry = object.symbols[symbol];
+void Images::add_definition(ImageId id, uint32_t symbol, uint32_t hash,
+                            std::vector<NameId>& symbol_names) {
+  const Image& image = *images_[id];
+  const Sym entry = image.elf.symbols[symbol];
   if (!can_be_definition(entry)) return;
-  const NameId name = intern(hash, object.strings.from(entry.st_name));
+  const NameId name = intern(hash, image.elf.strings.from(entry.st_name));
+  if (symbol < symbol_names.size()) symbol_names[symbol] = name;
   const auto index = static_cast<uint32_t>(definitions_.size());
-  definitions_.push_back({image, symbol, kNone});
+  definitions_.push_back(
+      {id, symbol, kNone, version_of(image, symbol), definition_flags(image.elf, entry, symbol)});
   if (heads_[name] == kNone) {
     heads_[name] = index;
   } else {
@@ -233,7 +260,8 @@ void Images::add_definition(ImageId image, uint32_t symbol, uint32_t hash) {
 
 // Chain order within one image is kept: it decides between several definitions of one name. An
 // entry that sits in the wrong bucket is never found by ld.so, so it is left out here.
-void Images::index_gnu_hash(ImageId id) {
+void Images::index_gnu_hash(ImageId id, std::vector<NameId>& symbol_names) {
+  constexpr uint64_t kAhead = 16;
   const Object& object = images_[id]->elf;
   const elf::GnuHash& table = *object.gnu_hash;
   std::vector<bool> visited;  // stops chains that a hostile file makes share their tails
@@ -246,15 +274,16 @@ void Images::index_gnu_hash(ImageId id) {
       if (at >= visited.size()) visited.resize(std::max<size_t>(at + 1, visited.size() * 2));
       if (visited[at]) break;
       visited[at] = true;
+      prefetch(table.chain[at + kAhead] >> 1);
       const uint32_t hash = table.chain[at];
       if ((hash | 1) % table.bucket_count == bucket || (hash & ~1u) % table.bucket_count == bucket)
-        add_definition(id, static_cast<uint32_t>(symbol), hash >> 1);
+        add_definition(id, static_cast<uint32_t>(symbol), hash >> 1, symbol_names);
       if (hash & 1) break;
     }
   }
 }
 
-void Images::index_sysv_hash(ImageId id) {
+void Images::index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names) {
   const Object& object = images_[id]->elf;
   const elf::SysvHash& table = *object.sysv_hash;
   std::vector<bool> visited(table.chain.size());
@@ -264,19 +293,29 @@ void Images::index_sysv_hash(ImageId id) {
       visited[symbol] = true;
       const std::string_view name = object.symbol_name(symbol);
       if (elf::sysv_hash(name) % table.buckets.size() == bucket)
-        add_definition(id, symbol, elf::gnu_hash(name) >> 1);
+        add_definition(id, symbol, elf::gnu_hash(name) >> 1, symbol_names);
     }
   }
 }
 
-void Images::index_references(Image& image) {
+// The symbol's own definition usually has the name already; but its stored hash may lie, and then
+// ld.so does not find it, so the hash is always computed from the name.
+NameId Images::name_of(const Image& image, uint32_t symbol, std::vector<NameId>& symbol_names) {
+  const Bytes text = image.elf.strings.from(image.elf.symbols[symbol].st_name);
+  const uint32_t hash = elf::gnu_hash(text.c_string(0).value_or(std::string_view())) >> 1;
+  const NameId known = symbol_names[symbol];
+  if (known != kNone && hashes_[known] == hash) return known;
+  return symbol_names[symbol] = intern(hash, text);
+}
+
+void Images::index_references(Image& image, std::vector<NameId>& symbol_names) {
   const Object& object = image.elf;
-  std::vector<uint8_t> seen;        // by symbol: a bit per RefKind
-  std::vector<NameId> symbol_names;  // by symbol, kNone until asked
+  std::vector<uint8_t> seen(symbol_names.size());  // by symbol: a bit per RefKind
   const auto add = [&](const elf::Rela& relocation, bool in_jmprel) {
     auto [effect, kind] = classify(object.machine, relocation.type(), in_jmprel);
     if (effect == RelocationEffect::kNoLookup) return;
     const uint32_t symbol = relocation.symbol();
+    if (symbol < seen.size() && (seen[symbol] >> static_cast<unsigned>(kind) & 1)) return;
     const Sym entry = object.symbols[symbol];
     if (symbol >= object.symbols.size() || binds_locally(entry)) {
       image.own_static_tls |= kind == RefKind::kStaticTls;
@@ -293,12 +332,11 @@ void Images::index_references(Image& image) {
     const auto bit = static_cast<uint8_t>(1u << static_cast<unsigned>(kind));
     if (seen[symbol] & bit) return;
     seen[symbol] |= bit;
-    if (symbol_names[symbol] == kNone) {
-      const std::string_view name = object.string(entry.st_name);
-      symbol_names[symbol] =
-          intern(elf::gnu_hash(name) >> 1, object.strings.from(entry.st_name));
-    }
-    image.references.push_back({symbol, symbol_names[symbol], kind});
+    const elf::Version* version = object.version_of(symbol);
+    image.references.push_back({symbol, name_of(image, symbol, symbol_names),
+                                version ? version_of(image, symbol) : 0, kind,
+                                version && version->hidden, entry.bind() == elf::STB_WEAK,
+                                entry.visibility() == elf::STV_PROTECTED});
   };
   for (uint64_t i = image.elf.relative_count; i < object.rela.size(); i++) add(object.rela[i], false);
   for (uint64_t i = 0; i < object.jmprel.size(); i++) add(object.jmprel[i], true);
@@ -314,12 +352,19 @@ void Images::index(ImageId id) {
   if (image.indexed) return;
   image.indexed = true;
   index_versions(image);
+  // By symbol; grows to what references need. Only the hash table tells how many symbols there are.
+  std::vector<NameId> symbol_names;
   if (image.elf.gnu_hash) {
-    index_gnu_hash(id);
+    const uint64_t most = image.elf.gnu_hash->symbol_offset + image.elf.gnu_hash->chain.size();
+    const uint64_t by_strings = (image.file_size / sizeof(Sym));
+    symbol_names.resize(std::min({most, by_strings, image.elf.symbols.size()}), kNone);
+    index_gnu_hash(id, symbol_names);
   } else if (image.elf.sysv_hash) {
-    index_sysv_hash(id);
+    symbol_names.resize(
+        std::min<uint64_t>(image.elf.sysv_hash->chain.size(), image.elf.symbols.size()), kNone);
+    index_sysv_hash(id, symbol_names);
   }
-  index_references(image);
+  index_references(image, symbol_names);
 }
 
 }  // namespace cohabit

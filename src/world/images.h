@@ -35,17 +35,35 @@ enum class RefKind : uint8_t {
   kCopy,      // skips the executable
 };
 
-// One thing an object looks up when it is relocated. Duplicates are folded: the first stays.
+// One thing an object looks up when it is relocated. Duplicates are folded: the first stays. What
+// binding needs of the symbol table is copied here, so that it need not be read again.
 struct Reference {
   uint32_t symbol;  // index in the image's symbol table
   NameId name;
+  VersionId version;  // wanted; 0: none
   RefKind kind;
+  bool version_hidden;  // the wanted version is for old binaries only
+  bool weak;
+  bool is_protected;
 };
 
 struct Definition {
+  // Of the symbol and of its version table entry.
+  enum Flag : uint16_t {
+    kUndefined = 1,         // SHN_UNDEF with a value: a canonical PLT entry
+    kVersioned = 2,         // the image has version tables
+    kVersionHidden = 4,     // not the default version
+    kLowVersion = 8,        // version index 0, 1 or 2: what unversioned references take
+    kHiddenVisibility = 16,  // hidden or internal
+    kGlobal = 32,
+    kWeak = 64,
+    kUnique = 128,
+  };
   ImageId image;
   uint32_t symbol;
-  uint32_t next;  // index of the next definition of this name, kNone at the end
+  uint32_t next;      // index of the next definition of this name, kNone at the end
+  VersionId version;  // 0: none, or the base version
+  uint16_t flags;
 };
 
 struct Image {
@@ -99,10 +117,13 @@ class Images {
   Probe look_at(const std::string& path, uint16_t machine);
   std::optional<ImageId> find(FileId file) const;
   void grow_table();
-  void add_definition(ImageId image, uint32_t symbol, uint32_t hash);
-  void index_gnu_hash(ImageId id);
-  void index_sysv_hash(ImageId id);
-  void index_references(Image& image);
+  void prefetch(uint32_t hash) const;
+  void add_definition(ImageId image, uint32_t symbol, uint32_t hash,
+                      std::vector<NameId>& symbol_names);
+  void index_gnu_hash(ImageId id, std::vector<NameId>& symbol_names);
+  void index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names);
+  void index_references(Image& image, std::vector<NameId>& symbol_names);
+  NameId name_of(const Image& image, uint32_t symbol, std::vector<NameId>& symbol_names);
   void index_versions(Image& image);
 
   const Tree& tree_;
@@ -115,7 +136,11 @@ class Images {
   std::vector<uint32_t> hashes_;  // by NameId
   std::vector<uint32_t> heads_;   // by NameId: first definition
   std::vector<uint32_t> tails_;
-  std::vector<NameId> table_;  // open addressing, power of two
+  struct Slot {
+    uint32_t hash;
+    NameId id;
+  };
+  std::vector<Slot> table_;  // open addressing, power of two
   std::vector<Definition> definitions_;
 
   struct VersionKey {
