@@ -44,6 +44,9 @@ static inline long sys_close(int descriptor) {
 static inline long sys_fcntl(int descriptor, int command, long argument) {
   return system_call(SYS_fcntl, descriptor, command, argument, 0);
 }
+static inline long sys_dup3(int descriptor, int number, int flags) {
+  return system_call(SYS_dup3, descriptor, number, flags, 0);
+}
 static inline long sys_fstat(int descriptor, struct stat* status) {
   return system_call(SYS_fstat, descriptor, (long)status, 0, 0);
 }

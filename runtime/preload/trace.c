@@ -39,7 +39,8 @@ struct found_object {
   void* unwind_data[10];
 };
 extern WEAK int find_object(void* address, struct found_object* result) __asm__("_dl_find_object");
-extern WEAK void* dlsym(void* handle, const char* name);
+extern WEAK struct r_debug _r_debug;
+extern HIDDEN ElfW(Dyn) _DYNAMIC[];
 extern WEAK int dlinfo(void* handle, int request, void* result);
 extern WEAK int dl_iterate_phdr(int (*visit)(struct dl_phdr_info*, size_t, void*), void* data);
 extern WEAK unsigned long getauxval(unsigned long type);
@@ -58,7 +59,7 @@ static unsigned sequence;
 /* Taken from COHABIT_TRACE_RUN, see parse_run. */
 static char nonce[kNonceLength];
 static int children, owns_debug;
-static int log_descriptor = -1, high_descriptor;
+static int log_descriptor = -1, loader_descriptor = -1, high_descriptor;
 static uint64_t log_device, log_inode, filler_device, filler_inode;
 static char log_path[PATH_MAX];
 
@@ -128,8 +129,7 @@ static struct text text_of(const char* s) {
   return (struct text){s, s ? length_of(s) : 0};
 }
 
-/* One record in one write, so that records and ld.so's lines never mix. The program may have closed
- * our descriptor, or opened another file under its number: looked at before each write. */
+/* One record in one write, so that records and ld.so's lines never mix. */
 static void write_record(char kind, const long numbers[3], const struct text texts[3]) {
   char head[kNonceLength + 12 * 24];
   char* end = head;
@@ -146,9 +146,26 @@ static void write_record(char kind, const long numbers[3], const struct text tex
   struct iovec parts[5] = {{head, (size_t)(end - head)}};
   for (int i = 0; i < 3; ++i) parts[i + 1] = (struct iovec){(void*)texts[i].data, texts[i].size};
   parts[4] = (struct iovec){(void*)"\n", 1};
-  if (!is_file(__atomic_load_n(&log_descriptor, __ATOMIC_ACQUIRE), log_device, log_inode))
-    open_log();
   sys_writev(__atomic_load_n(&log_descriptor, __ATOMIC_ACQUIRE), parts, 5);
+}
+
+/* The program may have closed our descriptor and ld.so's (closefrom), or opened other files under
+ * their numbers: looked at before each call is written. ld.so does not look, so its number is taken
+ * again if it is free; what ld.so has said in between is lost, and a record says so. */
+static void check_log(void) {
+  int lost = 0;
+  if (!is_file(__atomic_load_n(&log_descriptor, __ATOMIC_ACQUIRE), log_device, log_inode)) {
+    open_log();
+    lost = 1;
+  }
+  if (loader_descriptor >= high_descriptor && !is_file(loader_descriptor, log_device, log_inode)) {
+    if (sys_fcntl(loader_descriptor, F_GETFD, 0) < 0)
+      sys_dup3(log_descriptor, loader_descriptor, O_CLOEXEC);
+    lost = 1;
+  }
+  const long none[3] = {0, 0, 0};
+  const struct text texts[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+  if (lost) write_record('R', none, texts);
 }
 
 static struct text current_directory(char* buffer, size_t size) {
@@ -178,18 +195,12 @@ static int holds_address(struct dl_phdr_info* info, size_t size, void* data) {
   return 0;
 }
 
-static long namespace_of(struct link_map* map) {
-  long ns = 0;
-  return map && dlinfo && dlinfo(map, 1 /* RTLD_DI_LMID */, &ns) == 0 ? ns : 0;
-}
-
 /* The l_name of the object that holds the address; the program's, "", where there is none: glibc
  * takes such a caller for the program. */
-static const char* owner_of(const void* address, long* ns) {
+static const char* owner_of(const void* address) {
   struct found_object found;
   if (find_object) {
     if (find_object((void*)address, &found) != 0) return "";
-    *ns = namespace_of(found.map);
     return found.map->l_name;
   }
   struct owner owner = {(uintptr_t)address, ""};
@@ -197,12 +208,24 @@ static const char* owner_of(const void* address, long* ns) {
   return owner.name;
 }
 
+static int is_alive(struct dl_phdr_info* info, size_t size, void* data) {
+  const struct link_map* map = data;
+  (void)size;
+  return info->dlpi_name == map->l_name && info->dlpi_addr == map->l_addr;
+}
+
 /* Is the handle a link map that is alive? Programs close handles twice, and glibc survives it, so
  * we read no string through a handle before we know. */
 static int is_link_map(struct link_map* handle) {
   struct found_object found;
-  if (!handle || (uintptr_t)handle < 4096 || !find_object) return 0;
-  return find_object((void*)handle->l_ld, &found) == 0 && found.map == handle;
+  if (!handle || (uintptr_t)handle < 4096) return 0;
+  if (find_object) return find_object((void*)handle->l_ld, &found) == 0 && found.map == handle;
+  return dl_iterate_phdr && dl_iterate_phdr(is_alive, handle);
+}
+
+static long namespace_of(struct link_map* map) {
+  long ns = 0;
+  return dlinfo && dlinfo(map, 1 /* RTLD_DI_LMID */, &ns) == 0 ? ns : 0;
 }
 
 /* --- starting --- */
@@ -230,8 +253,7 @@ static void write_start(void) {
   const char* exec_name = getauxval ? (const char*)getauxval(AT_EXECFN) : NULL;
   const char* platform = getauxval ? (const char*)getauxval(AT_PLATFORM) : NULL;
   const char* version = gnu_get_libc_version ? gnu_get_libc_version() : NULL;
-  long ns = 0;
-  const char* self = owner_of((const void*)&write_start, &ns);
+  const char* self = owner_of((const void*)&write_start);
   const long start[3] = {getauxval ? (long)getauxval(AT_SECURE) : 0, sys_getppid(), 0};
   const struct text who[3] = {text_of(exec_name),
                               {length > 0 ? executable : NULL, length > 0 ? (size_t)length : 0},
@@ -272,9 +294,13 @@ static int parse_run(const char* run) {
 static void tidy_descriptors(void) {
   for (int i = 0; filler_inode && i < high_descriptor; ++i)
     if (is_file(i, filler_device, filler_inode)) sys_close(i);
-  int first = filler_inode ? high_descriptor : 3;
-  for (int i = first; i < first + 64; ++i)
-    if (i != log_descriptor && is_file(i, log_device, log_inode)) sys_fcntl(i, F_SETFD, FD_CLOEXEC);
+  const int places[2] = {3, high_descriptor};
+  for (int i = 0; i < 2; ++i)
+    for (int d = places[i]; d < places[i] + 64; ++d)
+      if (d != log_descriptor && is_file(d, log_device, log_inode)) {
+        sys_fcntl(d, F_SETFD, FD_CLOEXEC);
+        loader_descriptor = d;
+      }
 }
 
 /* LD_PRELOAD is our path, then ":" and what the user had, if he had something. */
@@ -307,7 +333,7 @@ static void tidy_environment(char** list) {
 }
 
 static void after_fork(void) {
-  const long none[3] = {0, 0, 0};
+  const long none[3] = {sys_getppid(), 0, 0};
   const struct text texts[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
   write_record('F', none, texts);
 }
@@ -319,6 +345,8 @@ static const char* find_variable(char** list, const char* name) {
   }
   return NULL;
 }
+
+static void* find_real(int kind);
 
 static void start(char** list) {
   int expected = kNotReady;
@@ -346,6 +374,7 @@ static void start(char** list) {
 /* glibc hands constructors the arguments of main. The first call of a wrapper may come earlier,
  * from another object's constructor. */
 static void construct(int count, char** arguments, char** list) {
+  for (int kind = 0; kind < kKinds; ++kind) find_real(kind);
   start(list);
   if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == kReady) write_arguments(count, arguments);
 }
@@ -354,52 +383,93 @@ __attribute__((section(".init_array"), used)) static void (*const constructor)(i
 
 /* --- the real functions --- */
 
-struct wanted {
-  const char* name;
-  void* found;
+struct symbols {
+  const ElfW(Sym) * table;
+  const char* strings;
+  const uint32_t* gnu_hash;
+  const uint32_t* hash;
+  const uint16_t* versions;
 };
 
-/* Before glibc 2.34, dlsym and dlopen are in libdl, which may be in the process and yet not in our
- * scope (loaded later, privately). Its symbol table is read instead; no hash: it is small. */
-static int look_into_libdl(struct dl_phdr_info* info, size_t size, void* data) {
-  struct wanted* wanted = data;
-  (void)size;
-  const char* base = info->dlpi_name;
-  for (const char* s = base; *s; ++s)
-    if (*s == '/') base = s + 1;
-  if (!after_prefix(base, "libdl.so.2") && !after_prefix(base, "libdl-2.")) return 0;
-  const ElfW(Sym)* symbols = NULL;
-  const char* strings = NULL;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    const ElfW(Dyn)* entry = (const ElfW(Dyn)*)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (; entry->d_tag != DT_NULL; ++entry) {
-      if (entry->d_tag == DT_SYMTAB) symbols = (const ElfW(Sym)*)entry->d_un.d_ptr;
-      if (entry->d_tag == DT_STRTAB) strings = (const char*)entry->d_un.d_ptr;
-    }
-  }
-  /* The string table follows the symbols in every libdl. */
-  if (!symbols || (const char*)symbols >= strings) return 0;
-  for (const ElfW(Sym)* s = symbols; (const char*)(s + 1) <= strings; ++s) {
-    const char* rest = after_prefix(strings + s->st_name, wanted->name);
-    if (rest && !*rest && s->st_shndx != SHN_UNDEF) {
-      wanted->found = (void*)(info->dlpi_addr + s->st_value);
-      return 1;
-    }
-  }
-  return 0;
+/* glibc has made these pointers absolute, but for the vDSO. */
+static const void* table_at(const struct link_map* map, ElfW(Addr) value) {
+  return (const void*)(value < map->l_addr ? value + map->l_addr : value);
 }
 
+static struct symbols read_symbols(const struct link_map* map) {
+  struct symbols symbols = {NULL, NULL, NULL, NULL, NULL};
+  for (const ElfW(Dyn)* entry = map->l_ld; entry && entry->d_tag != DT_NULL; ++entry) {
+    const void* at = table_at(map, entry->d_un.d_ptr);
+    if (entry->d_tag == DT_SYMTAB) symbols.table = at;
+    if (entry->d_tag == DT_STRTAB) symbols.strings = at;
+    if (entry->d_tag == DT_GNU_HASH) symbols.gnu_hash = at;
+    if (entry->d_tag == DT_HASH) symbols.hash = at;
+    if (entry->d_tag == DT_VERSYM) symbols.versions = at;
+  }
+  return symbols;
+}
+
+static int defines(const struct symbols* symbols, uint32_t index, const char* name) {
+  const ElfW(Sym)* symbol = &symbols->table[index];
+  const char* rest = after_prefix(symbols->strings + symbol->st_name, name);
+  return rest && !*rest && symbol->st_shndx != SHN_UNDEF;
+}
+
+/* Of several versions the default one; index 0 is no symbol. */
+static int is_default(const struct symbols* symbols, uint32_t index) {
+  return !symbols->versions || !(symbols->versions[index] & 0x8000);
+}
+
+static uint32_t find_by_gnu_hash(const struct symbols* symbols, const char* name) {
+  uint32_t wanted = 5381, found = 0;
+  for (const char* s = name; *s; ++s) wanted = wanted * 33 + (unsigned char)*s;
+  const uint32_t* head = symbols->gnu_hash; /* buckets, first symbol, words of the filter, shift */
+  const uint32_t* buckets = (const uint32_t*)((const ElfW(Addr)*)(head + 4) + head[2]);
+  const uint32_t* chain = buckets + head[0];
+  uint32_t index = head[0] ? buckets[wanted % head[0]] : 0;
+  if (index < head[1]) return 0;
+  for (;; ++index) {
+    uint32_t hash = chain[index - head[1]];
+    if ((hash | 1) == (wanted | 1) && defines(symbols, index, name)) {
+      found = index;
+      if (is_default(symbols, index)) return found;
+    }
+    if (hash & 1) return found;
+  }
+}
+
+static uint32_t find_by_count(const struct symbols* symbols, const char* name) {
+  uint32_t found = 0;
+  for (uint32_t index = 1; index < symbols->hash[1]; ++index)
+    if (defines(symbols, index, name)) {
+      found = index;
+      if (is_default(symbols, index)) break;
+    }
+  return found;
+}
+
+static void* find_in(const struct link_map* map, const char* name) {
+  struct symbols symbols = read_symbols(map);
+  uint32_t index = 0;
+  if (!symbols.table || !symbols.strings) return NULL;
+  if (symbols.gnu_hash)
+    index = find_by_gnu_hash(&symbols, name);
+  else if (symbols.hash)
+    index = find_by_count(&symbols, name);
+  return index ? (void*)(map->l_addr + symbols.table[index].st_value) : NULL;
+}
+
+/* The next definition after ours, as dlsym(RTLD_NEXT) finds it. Not dlsym itself: that is in libdl
+ * before glibc 2.34, which may be loaded late, privately or never; and it would bind a lazy symbol
+ * of libc earlier than the program does. */
 static void* find_real(int kind) {
   static const char* const names[kKinds] = {"dlopen", "dlmopen", "dlclose"};
   void* function = __atomic_load_n(&real_function[kind], __ATOMIC_ACQUIRE);
-  if (function) return function;
-  if (dlsym) function = dlsym((void*)-1 /* RTLD_NEXT */, names[kind]);
-  if (!function && dl_iterate_phdr) {
-    struct wanted wanted = {names[kind], NULL};
-    dl_iterate_phdr(look_into_libdl, &wanted);
-    function = wanted.found;
-  }
+  if (function || !&_r_debug) return function;
+  const struct link_map* map = _r_debug.r_map;
+  while (map && map->l_ld != _DYNAMIC) map = map->l_next;
+  while (map && !function)
+    if ((map = map->l_next)) function = find_in(map, names[kind]);
   __atomic_store_n(&real_function[kind], function, __ATOMIC_RELEASE);
   return function;
 }
@@ -412,7 +482,7 @@ struct saved_call {
 
 static void log_call(int kind, const struct saved_call* call) {
   char directory[PATH_MAX];
-  long caller_ns = 0, handle_ns = 0, ns = 0;
+  long ns = 0;
   int flags = 0;
   const char* name = NULL;
   if (kind == kDlopen) {
@@ -425,12 +495,17 @@ static void log_call(int kind, const struct saved_call* call) {
   } else if (is_link_map((struct link_map*)call->arguments[0])) {
     struct link_map* map = (struct link_map*)call->arguments[0];
     name = map->l_name;
-    handle_ns = namespace_of(map);
+    ns = namespace_of(map);
   }
-  const struct text texts[3] = {text_of(name), text_of(owner_of(call->return_address, &caller_ns)),
+  const struct text texts[3] = {text_of(name), text_of(owner_of(call->return_address)),
                                 current_directory(directory, sizeof directory)};
-  const long numbers[3] = {flags, kind == kDlclose ? handle_ns : ns, caller_ns};
+  const long numbers[3] = {flags, ns, 0};
+  check_log();
   write_record("OMC"[kind], numbers, texts);
+}
+
+static void* open_nothing(void) {
+  return NULL;
 }
 
 /* Called by the entries; gives the function to jump to. */
@@ -438,5 +513,5 @@ HIDDEN void* cohabit_trace_call(int kind, const struct saved_call* call) {
   void* function = find_real(kind);
   if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == kNotReady && &environ && environ) start(environ);
   if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == kReady) log_call(kind, call);
-  return function;
+  return function ? function : (void*)open_nothing;
 }

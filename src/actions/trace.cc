@@ -398,11 +398,19 @@ class LogReader {
   // In order; the first is the file's own process with its first program.
   std::vector<TraceMerger> take() {
     std::vector<TraceMerger> all = std::move(ended_);
-    for (pid_t pid : order_) all.push_back(std::move(processes_.at(pid)));
+    for (pid_t pid : order_) {
+      TraceMerger& process = processes_.at(pid);
+      if (!process.idle_since_fork() || !has_own_log(pid)) all.push_back(std::move(process));
+    }
     return all;
   }
 
  private:
+  // It was forked to run a program, which has written a log of its own.
+  bool has_own_log(pid_t pid) const {
+    return ::access(fmt::format("{}.{}", launch_.log_prefix, pid).c_str(), F_OK) == 0;
+  }
+
   const Launch& launch_;
   pid_t pid_;
   bool children_;

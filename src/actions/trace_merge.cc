@@ -114,6 +114,13 @@ void TraceMerger::add_record(const TracerRecord& record) {
       if (!with_loader_log_) starting_ = false;  // the tracer is constructed last but for one
       if (record.numbers[0] == 0) program_name_ = text;
       break;
+    case 'F':
+      start_.pid = record.pid;
+      start_.parent_pid = record.numbers[0];
+      break;
+    case 'R':
+      ++log_closed_;
+      break;
     case 'O':
     case 'M':
     case 'C':
@@ -140,7 +147,6 @@ void TraceMerger::add_call(const TracerRecord& record) {
   call.call.flags = static_cast<int>(record.numbers[0]);
   (call.call.kind == CallKind::kDlclose ? call.call.ns : call.call.link_map_id) = record.numbers[1];
   call.call.caller = record.texts[1].value_or("");
-  call.call.caller_ns = record.numbers[2];
   call.call.cwd = record.texts[2].value_or("");
   calls_.push_back(call);
   size_t index = calls_.size() - 1;
@@ -237,8 +243,8 @@ void TraceMerger::loading(const std::string& name, const std::string& by, int64_
   } else {
     call = infer(CallKind::kDlopen, name);
     calls_[call].call.caller = by;
-    calls_[call].call.caller_ns = by_ns;
   }
+  calls_[call].call.caller_ns = by_ns;
   push(call, true);
 }
 
@@ -319,11 +325,10 @@ void TraceMerger::destructing(const std::string& name, int64_t ns) {
     frames_.back().last = name;
     return;
   }
-  size_t call = find_waiting([&](const Call& c) {
-    return c.call.kind == CallKind::kDlclose && c.call.name.value_or(name) == name;
-  });
+  size_t call = find_waiting(
+      [&](const Call& c) { return c.call.kind == CallKind::kDlclose && c.call.name == name; });
   if (call != kNone) {
-    if (!calls_[call].call.name) calls_[call].call.name = name;
+    calls_[call].call.ns = ns;
     answer(call);
     push(call, false);
     frames_.back().in_code = true;
@@ -358,13 +363,15 @@ void TraceMerger::unmapping() {
     if (!frames_.empty() && !frames_.back().in_code) frames_.back().failed = true;
   } else {
     pop_finished();
-    size_t call = find_waiting([](const Call& c) { return c.call.kind == CallKind::kDlclose; });
+    size_t call = find_waiting(
+        [](const Call& c) { return c.call.kind == CallKind::kDlclose && !c.call.name; });
     if (call != kNone) {
       answer(call);
+      calls_[call].call.name = candidate_;
     } else {
       call = infer(CallKind::kDlclose, candidate_);
-      calls_[call].call.ns = candidate_ns_;
     }
+    calls_[call].call.ns = candidate_ns_;
     calls_[call].position = candidate_position_;
     candidate_.clear();
     push(call, false);
@@ -465,6 +472,7 @@ TraceMerger TraceMerger::after_fork() const {
   child.start_.forked = true;
   child.first_sequence_ = child.last_sequence_ = -1;
   child.records_ = 0;
+  child.calls_before_fork_ = child.calls_.size();
   return child;
 }
 
@@ -480,6 +488,12 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
   }
   if (int64_t lost = last_sequence_ + 1 - first_sequence_ - records_; records_ > 0 && lost > 0) {
     spots.push_back(fmt::format("{} records of the tracer could not be written", lost));
+  }
+  if (log_closed_ > 0) {
+    spots.push_back(fmt::format(
+        "the program closed the descriptors of the log {} times: what ld.so said between that and "
+        "the next call of the program, about calls inside libc, is missing",
+        log_closed_));
   }
   size_t inferred = 0, silent = 0;
   std::string deep;

@@ -49,6 +49,8 @@ class TraceMerger {
   TraceMerger after_fork() const;
 
   bool started() const { return saw_start_; }
+  // A forked child that has made no call.
+  bool idle_since_fork() const { return start_.forked && calls_.size() == calls_before_fork_; }
   // The program's destructors ran: it ended by exit, not by _exit, exec or a signal.
   bool saw_exit() const { return saw_exit_; }
   // Calls and blind spots, and the start facts that the process itself wrote down.
@@ -119,6 +121,8 @@ class TraceMerger {
   size_t candidate_position_ = 0;
   int64_t candidate_ns_ = 0;
   std::set<int64_t> namespaces_{0};
+  size_t calls_before_fork_ = 0;
+  int log_closed_ = 0;  // times that the program closed the log
   int64_t first_sequence_ = -1, last_sequence_ = -1, records_ = 0;
 };
 

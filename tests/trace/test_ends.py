@@ -1,0 +1,82 @@
+"""However the program ends, what it did before is in the trace."""
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from trace_world import read_trace
+
+
+@pytest.mark.parametrize("operation, status, wait_status", [
+    ("crash", 128 + signal.SIGSEGV, signal.SIGSEGV),
+    ("kill=9", 128 + 9, 9),
+    ("kill=15", 128 + 15, 15),
+    ("_exit=7", 7, 7 << 8),
+    ("exit=3", 3, 3 << 8),
+])
+def test_end(world, operation, status, wait_status):
+    run = world.trace(f"open={world.path('libouter2.so')},2", "open=@,1", operation)
+    assert run.status == status
+    assert run.end["end"]["exit_status"] & 0xFF7F == wait_status  # without the core dump bit
+    assert len(run.calls) == 8
+    # _exit looks like exec from outside, so the trace says that it does not know.
+    assert bool(run.end["blind_spots"]) == operation.startswith("_exit")
+
+
+def test_crash_inside_a_constructor(world, tmp_path):
+    source = tmp_path / "crash.c"
+    source.write_text('#include <dlfcn.h>\n__attribute__((constructor)) static void c(void) {'
+                      f'dlopen("{world.path("libplain.so")}", RTLD_NOW); *(volatile int*)8 = 1; }}')
+    library = tmp_path / "libcrash.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    run = world.trace(f"open={library},2")
+    assert run.status == 139
+    assert [(c["name"], c.get("depth", 0)) for c in run.calls] == [
+        (str(library), 0), (world.path("libplain.so"), 1)]
+
+
+def test_what_cannot_be_traced(world, tmp_path):
+    for command, status, words in [
+            ([world.path("static")], 125, "statically linked"),
+            (["/no/such/program"], 125, "not an executable file"),
+            (["no-such-command-at-all"], 125, "command not found")]:
+        run = world.trace(command=command)
+        assert (run.status, run.lines) == (status, []) and words in run.stderr, run.stderr
+
+
+def test_program_that_does_not_start(world, tmp_path):
+    world.compile("opener.c", "broken", "-Wl,--no-as-needed", world.path("libother.so"))
+    os.rename(world.path("libother.so"), world.path("libgone.so"))
+    try:
+        run = world.trace(program=world.path("broken"))
+    finally:
+        os.rename(world.path("libgone.so"), world.path("libother.so"))
+    assert run.status == 127 and "error while loading shared libraries" in run.stderr
+    assert run.calls == [] and "tracer did not run" in run.end["blind_spots"][0]
+    assert run.start["program"] == world.path("broken")
+
+
+def test_kill_switch(world):
+    run = world.trace("open=@,1", COHABIT_TRACE="off")
+    # What ld.so itself says remains.
+    assert run.status == 0 and all(c["inferred"] for c in run.calls)
+    assert "COHABIT_TRACE=off" in run.end["blind_spots"][-1]
+
+
+def test_signals_reach_the_command(world, tmp_path):
+    out = tmp_path / "t"
+    ready = tmp_path / "ready"
+    process = subprocess.Popen(
+        [world.cohabit, "trace", "--out", out, "--", "/bin/sh", "-c",
+         f"trap 'exit 42' USR1; : > {ready}; while :; do sleep 0.1; done"])
+    while not ready.exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(timeout=30) == 42
+    assert read_trace(out)[-1]["end"]["exit_status"] == 42 << 8
+
+
+def test_out_file_that_cannot_be_written(world):
+    run = world.trace("open=@,1", out="/no/such/directory/t")
+    assert run.status == 125 and "cannot write" in run.stderr
