@@ -243,10 +243,10 @@ void LdCache::parse_extension(Bytes file, uint32_t offset) {
 // are merged in sorted order, as glibc_hwcaps_priorities_init does: an unsorted list loses names.
 std::vector<uint32_t> LdCache::hwcaps_priorities(const std::vector<std::string>& active) const {
   std::vector<std::pair<std::string_view, uint32_t>> wanted;
+  wanted.reserve(active.size());
   for (const std::string& name : active)
     wanted.emplace_back(name, static_cast<uint32_t>(wanted.size() + 1));
-  std::stable_sort(wanted.begin(), wanted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(wanted.begin(), wanted.end());
   std::vector<uint32_t> result(hwcaps_names_.size(), 0);
   size_t left = 0;
   size_t right = 0;

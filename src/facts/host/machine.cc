@@ -60,8 +60,9 @@ uint16_t elf_machine_of(Bytes file) {
 // "2.36" at the start of text; 0.0 if it is not there.
 GlibcVersion version_at(std::string_view text) {
   GlibcVersion version;
-  const char* end = text.data() + text.size();
-  const auto major = std::from_chars(text.data(), end, version.major);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto major = std::from_chars(begin, end, version.major);
   if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return {};
   const auto minor = std::from_chars(major.ptr + 1, end, version.minor);
   if (minor.ec != std::errc() || version.major < 0 || version.minor < 0) return {};
@@ -117,7 +118,7 @@ std::vector<std::string> find_system_directories(std::string_view text) {
 std::string find_dst_lib(std::string_view text, const std::vector<std::string>& directories) {
   if (directories.empty()) return "";
   const std::string& first = directories.front();
-  const std::string whole = first.substr(1, first.size() - 2);
+  std::string whole = first.substr(1, first.size() - 2);
   if (text.find(whole + '\0') != text.npos) return whole;
   return whole.substr(whole.rfind('/') + 1);  // npos + 1 is 0
 }
@@ -320,7 +321,8 @@ std::vector<std::string> parse_preload_file(std::string text) {
     if (end > begin) items.emplace_back(list.substr(begin, end - begin));
     begin = end + 1;
   }
-  if (const std::string last = tail.c_str(); !last.empty()) items.push_back(last);
+  if (const std::string last = tail.substr(0, tail.find('\0')); !last.empty())
+    items.push_back(last);
   return items;
 }
 

@@ -236,10 +236,8 @@ void Distributions::read_site(const std::string& site) {
     distribution.metadata = normalise(site, name);
     const auto status = tree_.stat(distribution.metadata);
     if (!status) continue;
-    const std::string headers =
-        !status->is_directory()
-            ? distribution.metadata
-            : distribution.metadata + (is_dist_info ? "/METADATA" : "/PKG-INFO");
+    std::string headers = distribution.metadata;
+    if (status->is_directory()) headers += is_dist_info ? "/METADATA" : "/PKG-INFO";
     const Result<MappedFile> file = tree_.map(headers);
     if (file) read_headers(file->bytes().text().substr(0, kMaxHeader), distribution);
     if (!file && problems_.size() < kMaxProblems) problems_.push_back(file.error().message);
@@ -254,11 +252,11 @@ void Distributions::read_site(const std::string& site) {
 }
 
 void Distributions::read_conda(const std::string& prefix) {
-  const std::string directory = prefix + "/conda-meta";
+  const std::string directory = normalise(prefix, "conda-meta");
   for (const std::string& name : tree_.list(directory)) {
     if (!name.ends_with(".json")) continue;
     Distribution distribution;
-    distribution.metadata = directory + "/" + name;
+    distribution.metadata = normalise(directory, name);
     distribution.is_conda_package = true;
     distribution.installer = "conda";
     const Result<MappedFile> file = tree_.map(distribution.metadata);
@@ -312,6 +310,7 @@ const Distributions::FileIds& Distributions::file_ids() const {
 
 std::vector<const Distribution*> Distributions::pick(const std::vector<uint32_t>& indexes) const {
   std::vector<const Distribution*> result;
+  result.reserve(indexes.size());
   for (const uint32_t i : indexes) result.push_back(&all_[i]);
   return result;
 }

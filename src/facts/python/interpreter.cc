@@ -5,11 +5,11 @@
 // only.
 #include "facts/python/interpreter.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <map>
 
 #include "facts/elf/object.h"
@@ -43,10 +43,8 @@ std::string absolute(const Tree& tree, const std::string& path) {
   if (!path.starts_with('/')) {
     std::string base = "/";
     if (tree.root().empty()) {
-      if (char* directory = ::getcwd(nullptr, 0)) {
-        base = directory;
-        std::free(directory);
-      }
+      std::error_code ignored;
+      base = std::filesystem::current_path(ignored).string();
     }
     whole = join(base, path);
   }
@@ -95,8 +93,9 @@ struct Version {
 // "3.11", "3.11.7" or "3.12.0rc1" at the start of text; major 0 if it is not there.
 Version parse_version(std::string_view text) {
   Version version;
-  const char* end = text.data() + text.size();
-  const auto major = std::from_chars(text.data(), end, version.major);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto major = std::from_chars(begin, end, version.major);
   if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return {};
   const auto minor = std::from_chars(major.ptr + 1, end, version.minor);
   if (minor.ec != std::errc() || version.major < 2 || version.major > 3 || version.minor < 0)
@@ -108,7 +107,7 @@ Version parse_version(std::string_view text) {
            ((*stop >= '0' && *stop <= '9') || (*stop >= 'a' && *stop <= 'c') || *stop == 'r'))
       stop++;
   }
-  version.text.assign(text.data(), stop);
+  version.text.assign(begin, stop);
   return version;
 }
 
@@ -230,7 +229,7 @@ std::string behind_pyenv_shim(const Tree& tree, const std::string& shim,
   for (const std::string& text : chosen) {
     const std::string first = trim(std::string_view(text).substr(0, text.find_first_of(":\n")));
     if (first.empty()) continue;
-    return program_in(tree, root + "/versions/" + first + "/bin");
+    return program_in(tree, join(join(join(root, "versions"), first), "bin"));
   }
   return "";
 }
@@ -268,9 +267,9 @@ std::string nearest(const Tree& tree, const std::string& directory) {
 }
 
 Result<std::string> executable_in(const Tree& tree, const std::string& directory) {
-  const std::string program = program_in(tree, join(directory, "bin"));
+  std::string program = program_in(tree, join(directory, "bin"));
   if (!program.empty()) return program;
-  const std::string here = program_in(tree, directory);
+  std::string here = program_in(tree, directory);
   if (!here.empty() && name_of(directory) == "bin") return here;
   return fail("expected a Python environment at " + directory +
               ", found a directory without bin/python" + nearest(tree, directory) +
@@ -280,7 +279,7 @@ Result<std::string> executable_in(const Tree& tree, const std::string& directory
 Result<std::string> active_executable(const Tree& tree, const PythonVariables& variables) {
   for (const std::string& prefix : {variables.virtual_env, variables.conda_prefix})
     if (!prefix.empty() && is_directory(tree, prefix)) return executable_in(tree, prefix);
-  const std::string program = program_on_path(tree, variables.path, {"python3", "python"});
+  std::string program = program_on_path(tree, variables.path, {"python3", "python"});
   if (!program.empty()) return program;
   return fail(
       "no Python environment was named, none is active (VIRTUAL_ENV, CONDA_PREFIX), and there is "
@@ -437,7 +436,7 @@ void refine_version(const Tree& tree, Interpreter& result) {
                      kMaxText)
           .value_or("");
   constexpr std::string_view kDefine = "PY_VERSION";
-  const size_t at = header.find("\"", std::min(header.find(kDefine), header.size()));
+  const size_t at = header.find('"', std::min(header.find(kDefine), header.size()));
   if (at != std::string::npos)
     set_version(result, parse_version(std::string_view(header).substr(at + 1)));
   for (const std::string& name : tree.list(result.base_prefix + "/conda-meta"))

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Writes the seed inputs of the fuzz targets to corpus/TARGET/ beside this file.
+
+One function for each target, named seeds_TARGET, that yields (file name, bytes). Seeds are small
+and reach deep: one for each format and feature that the reader knows, and one near each of its
+checks. The same bytes come out on every run and machine.
+
+  make_seeds.py [TARGET...]     all of them by default
+"""
+
+import pathlib
+import struct
+import sys
+
+
+def ldcache(entries, hwcaps=(), old=None, endian=2):
+    """A cache file; entries are (name, path, flags, hwcap), `old` puts an old table before it."""
+    start = 0
+    prefix = b""
+    if old is not None:
+        prefix = b"ld.so-1.7.0\0" + struct.pack("<I", len(old))
+        prefix += b"".join(struct.pack("<iII", f, 0, 0) for _, _, f in old)
+        prefix += b"\0" * (-len(prefix) % 8)
+        start = len(prefix)
+    base = 48 + 24 * len(entries)
+    table = strings = b""
+    for name, path, flags, hwcap in entries:
+        table += struct.pack("<iII", flags, base + len(strings), base + len(strings + name) + 1)
+        table += struct.pack("<IQ", 0, hwcap)
+        strings += name + b"\0" + path + b"\0"
+    names = []
+    for name in hwcaps:
+        names.append(start + base + len(strings))
+        strings += name + b"\0"
+    strings += b"\0" * (-(start + base + len(strings)) % 4)
+    extension = start + base + len(strings) if hwcaps else 0
+    header = b"glibc-ld.so.cache1.1" + struct.pack(
+        "<IIB3xI12x", len(entries), len(strings), endian, extension
+    )
+    data = prefix + header + table + strings
+    if hwcaps:
+        data += struct.pack("<IIIIII", 0xEAA42174, 1, 1, 0, extension + 24, 4 * len(names))
+        data += struct.pack(f"<{len(names)}I", *names)
+    return data
+
+
+def seeds_ldcache():
+    x86, arm, named = 0x0303, 0x0A03, 1 << 62
+    plain = [(b"libz.so.10", b"/z10", x86, 0), (b"libz.so.9", b"/z9", x86, 0)]
+    hwcaps = [
+        (b"liba.so", b"/v3/a", x86, named | 2 << 32 | 1),
+        (b"liba.so", b"/v2/a", x86, named | 1 << 32),
+        (b"liba.so", b"/a", x86, 0),
+        (b"liba.so", b"/arm/a", arm, 0),
+    ]
+    levels = (b"x86-64-v2", b"x86-64-v3")
+    yield "empty", b""
+    yield "plain", ldcache(plain)
+    yield "hwcaps", ldcache(hwcaps, levels)
+    yield "hwcaps-unsorted", ldcache(hwcaps, levels[::-1])
+    yield "legacy", ldcache([(b"liba.so", b"/h/a", x86, 1 << 50 | 2), *hwcaps[2:]])
+    yield "both", ldcache(hwcaps, levels, old=[(b"", b"", 3), (b"", b"", 3)])
+    yield "unsorted", ldcache(plain[::-1])
+    yield "big-endian", ldcache(plain, endian=3)
+    strings = b"liba.so\0/a\0"
+    old = b"ld.so-1.7.0\0" + struct.pack("<I", 1) + struct.pack("<iII", x86, 0, 8)
+    yield "old", old + strings
+    yield "count-too-large", ldcache(plain).replace(b"1.1\2", b"1.1\xff", 1)
+    yield "old-count-too-large", old.replace(b"0\0\1", b"0\0\xff", 1) + strings
+    yield "name-outside", ldcache(plain).replace(struct.pack("<I", 96), b"\xff\xff\xff\xff", 1)
+    yield "no-end-of-string", ldcache(plain)[:-4]
+    yield "extension-outside", ldcache(hwcaps, levels)[:-6]
+
+
+def main():
+    targets = {n[6:]: f for n, f in globals().items() if n.startswith("seeds_")}
+    for target in sys.argv[1:] or sorted(targets):
+        directory = pathlib.Path(__file__).resolve().parent / "corpus" / target
+        directory.mkdir(parents=True, exist_ok=True)
+        count = 0
+        for name, data in targets[target]():
+            (directory / f"seed-{name}").write_bytes(data)
+            count += 1
+        print(f"{count} seeds in {directory}")
+
+
+if __name__ == "__main__":
+    main()
