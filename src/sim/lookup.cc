@@ -77,7 +77,8 @@ std::optional<Simulation::State::Candidate> Simulation::State::match(
     return std::nullopt;
   if (!(chosen->flags & (Definition::kGlobal | Definition::kWeak | Definition::kUnique)))
     return std::nullopt;  // local symbols are not for others
-  return Candidate{chosen->symbol, (chosen->flags & Definition::kWeak) != 0};
+  return Candidate{chosen->symbol, (chosen->flags & Definition::kWeak) != 0,
+                   (chosen->flags & Definition::kUnique) != 0};
 }
 
 // The scope must have been entered.
@@ -103,11 +104,11 @@ Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) 
     if (!candidate) continue;
     if (candidate->weak && weak_waits) {
       if (position[id] >= best_weak_position) continue;
-      best_weak = {object(id).real, candidate->symbol};
+      best_weak = {object(id).real, candidate->symbol, false};
       best_weak_position = position[id];
       continue;
     }
-    best = {object(id).real, candidate->symbol};
+    best = {object(id).real, candidate->symbol, candidate->unique};
     best_position = position[id];
   }
   return best.object != kNone ? best : best_weak;
@@ -115,13 +116,12 @@ Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) 
 
 Simulation::Found Simulation::State::take_unique(NameId name, Found found, ObjectId from,
                                                  RefKind kind, uint32_t reference, int ns) {
-  if (!rule(Rule::kUnique)) return found;
-  if (elf(found.object).symbols[found.symbol].bind() != elf::STB_GNU_UNIQUE) return found;
+  if (!found.unique || !rule(Rule::kUnique)) return found;
   auto& table = namespaces[ns].unique;
   const auto known = table.find(name);
   if (known != table.end()) {
     if (kind == RefKind::kCopy) return found;
-    return {known->second.object, known->second.symbol};
+    return {known->second.object, known->second.symbol, true};
   }
   if (kind == RefKind::kCopy) {
     table.emplace(name, Namespace::Unique{from, reference});

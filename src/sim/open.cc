@@ -33,7 +33,8 @@ Result<OpenWork> Simulation::State::open_mapped(ObjectId id, int flags) {
 Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flags,
                                                ObjectId caller, int64_t ns_wanted) {
   failed_search.clear();
-  if ((flags & (kRtldLazy | kRtldNow)) == 0) return fail(name + ": invalid mode for dlopen()");
+  if ((flags & (kRtldLazy | kRtldNow)) == 0)
+    return fail(name + ": invalid mode for dlopen(): Invalid argument");
   if (caller == kNone) caller = program;
   int ns = static_cast<int>(ns_wanted);
   if (ns_wanted == kCallerNamespace) {

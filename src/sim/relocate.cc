@@ -40,6 +40,7 @@ Result<void> Simulation::State::place_tls(ObjectId provider, RefKind kind) {
 Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
   const Reference& reference = sim.images_[object(from).image].references[slot];
   const int ns = object(from).ns;
+  if (lazy && reference.is_protected) return {};  // _dl_fixup takes its own without a lookup
   Found found = lookup(reference, ns);
   if (found.object == kNone) {
     const bool weak = reference.weak;
@@ -56,7 +57,8 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
     if (!own) {  // a canonical PLT entry or copy elsewhere is kept, see _dl_lookup_symbol_x
       Reference as_call = reference;
       as_call.kind = RefKind::kPltNow;
-      const Found called = lookup(as_call, ns);
+      const Found called =
+          take_unique(reference.name, lookup(as_call, ns), from, as_call.kind, reference.symbol, ns);
       own = called.object != kNone && called.object != from;
     }
     if (own) found = {from, reference.symbol};

@@ -144,6 +144,7 @@ class Simulation {
   struct Found {
     ObjectId object = kNone;
     uint32_t symbol = 0;
+    bool unique = false;  // STB_GNU_UNIQUE: the table of unique symbols has the last word
   };
   Found lookup_in(const std::vector<ObjectId>& scope, const Reference& reference, int ns = 0) const;
   Found lookup_in(const std::vector<ObjectId>& scope, ObjectId from, uint32_t reference,

@@ -188,6 +188,7 @@ struct Simulation::State {
   struct Candidate {
     uint32_t symbol;
     bool weak;
+    bool unique;
   };
   std::optional<Candidate> match(uint32_t& definition, const Reference& reference) const;
   Found take_unique(NameId name, Found found, ObjectId from, RefKind kind, uint32_t reference,

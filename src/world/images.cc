@@ -121,6 +121,20 @@ uint16_t definition_flags(const Object& object, const Sym& symbol, uint32_t inde
   return static_cast<uint16_t>(flags);
 }
 
+// How many symbols the hash table proves: DT_SYMTAB itself has no length.
+uint64_t hashed_symbol_count(const Object& object) {
+  if (!object.gnu_hash)
+    return object.sysv_hash ? std::min(object.sysv_hash->chain.size(), object.symbols.size()) : 0;
+  const elf::GnuHash& table = *object.gnu_hash;
+  uint32_t last = 0;
+  for (uint32_t bucket = 0; bucket < table.bucket_count; bucket++)
+    last = std::max(last, table.buckets[bucket]);
+  if (last < table.symbol_offset) return std::min<uint64_t>(last, object.symbols.size());
+  uint64_t at = last - table.symbol_offset;
+  while (at < table.chain.size() && !(table.chain[at] & 1)) at++;
+  return std::min(table.symbol_offset + at + 1, object.symbols.size());
+}
+
 // A symbol that resolve_map in elf/dl-reloc.c takes from the object itself without looking.
 bool binds_locally(const Sym& symbol) {
   return symbol.bind() == elf::STB_LOCAL || symbol.visibility() == elf::STV_HIDDEN ||
@@ -128,6 +142,17 @@ bool binds_locally(const Sym& symbol) {
 }
 
 }  // namespace
+
+// Room for three large frameworks at once, so that nothing is copied while it grows. Memory that is
+// never written costs nothing.
+Images::Images(const Tree& tree) : tree_(tree) {
+  constexpr size_t kNames = 3 << 20, kDefinitions = 4 << 20;
+  names_.reserve(kNames);
+  hashes_.reserve(kNames);
+  heads_.reserve(kNames);
+  tails_.reserve(kNames);
+  definitions_.reserve(kDefinitions);
+}
 
 const Images::Probe& Images::open(const std::string& path, uint16_t machine) {
   const auto found = probes_.find(path);
@@ -264,15 +289,14 @@ void Images::index_gnu_hash(ImageId id, std::vector<NameId>& symbol_names) {
   constexpr uint64_t kAhead = 16;
   const Object& object = images_[id]->elf;
   const elf::GnuHash& table = *object.gnu_hash;
-  std::vector<bool> visited;  // stops chains that a hostile file makes share their tails
+  // Stops chains that a hostile file makes share their tails.
+  std::vector<bool> visited(symbol_names.size());
   for (uint32_t bucket = 0; bucket < table.bucket_count; bucket++) {
     const uint32_t first = table.buckets[bucket];
     if (first == 0 || first < table.symbol_offset) continue;
     for (uint64_t symbol = first;; symbol++) {
       const uint64_t at = symbol - table.symbol_offset;
-      if (at >= table.chain.size() || symbol >= object.symbols.size()) break;
-      if (at >= visited.size()) visited.resize(std::max<size_t>(at + 1, visited.size() * 2));
-      if (visited[at]) break;
+      if (at >= visited.size() || visited[at]) break;
       visited[at] = true;
       prefetch(table.chain[at + kAhead] >> 1);
       const uint32_t hash = table.chain[at];
@@ -352,16 +376,10 @@ void Images::index(ImageId id) {
   if (image.indexed) return;
   image.indexed = true;
   index_versions(image);
-  // By symbol; grows to what references need. Only the hash table tells how many symbols there are.
-  std::vector<NameId> symbol_names;
+  std::vector<NameId> symbol_names(hashed_symbol_count(image.elf), kNone);  // grows when needed
   if (image.elf.gnu_hash) {
-    const uint64_t most = image.elf.gnu_hash->symbol_offset + image.elf.gnu_hash->chain.size();
-    const uint64_t by_strings = (image.file_size / sizeof(Sym));
-    symbol_names.resize(std::min({most, by_strings, image.elf.symbols.size()}), kNone);
     index_gnu_hash(id, symbol_names);
   } else if (image.elf.sysv_hash) {
-    symbol_names.resize(
-        std::min<uint64_t>(image.elf.sysv_hash->chain.size(), image.elf.symbols.size()), kNone);
     index_sysv_hash(id, symbol_names);
   }
   index_references(image, symbol_names);

@@ -81,7 +81,7 @@ struct Image {
 
 class Images {
  public:
-  explicit Images(const Tree& tree) : tree_(tree) {}
+  explicit Images(const Tree& tree);
   Images(const Images&) = delete;
 
   const Tree& tree() const { return tree_; }
