@@ -13,7 +13,7 @@ from pathlib import Path
 import environments
 import ldso_record
 
-TIMEOUT = 900  # seconds, for one import of everything under LD_DEBUG on a busy machine
+TIMEOUT = 1800  # seconds, for one import of everything under LD_DEBUG on a busy machine
 TABLES = ("loads.tsv", "bindings.tsv")
 
 
