@@ -18,7 +18,6 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,7 +49,7 @@ extern WEAK int __register_atfork(void (*)(void), void (*)(void), void (*)(void)
 
 enum { kDlopen, kDlmopen, kDlclose, kKinds };
 enum { kNotReady, kStarting, kReady, kOff };
-enum { kLongestString = 65535, kNonceLength = 16 };
+enum { kLongestString = 65535, kPathSize = 4096, kNonceLength = 16 };
 
 static int state = kNotReady;
 static void* real_function[kKinds];
@@ -61,7 +60,7 @@ static char nonce[kNonceLength];
 static int children, owns_debug;
 static int log_descriptor = -1, loader_descriptor = -1, high_descriptor;
 static uint64_t log_device, log_inode, filler_device, filler_inode;
-static char log_path[PATH_MAX];
+static char log_path[kPathSize];
 
 /* --- a little text --- */
 
@@ -248,7 +247,7 @@ static void write_arguments(int count, char** list) {
 }
 
 static void write_start(void) {
-  char executable[PATH_MAX], directory[PATH_MAX];
+  char executable[kPathSize], directory[kPathSize];
   long length = sys_readlink("/proc/self/exe", executable, sizeof executable);
   const char* exec_name = getauxval ? (const char*)getauxval(AT_EXECFN) : NULL;
   const char* platform = getauxval ? (const char*)getauxval(AT_PLATFORM) : NULL;
@@ -481,7 +480,7 @@ struct saved_call {
 };
 
 static void log_call(int kind, const struct saved_call* call) {
-  char directory[PATH_MAX];
+  char directory[kPathSize];
   long ns = 0;
   int flags = 0;
   const char* name = NULL;

@@ -55,25 +55,26 @@
 
 #elif defined(__aarch64__)
 
-/* x16 is the register that a branch to a "bti c" may use. */
+/* Numbers stand without their usual "#", which the preprocessor takes for its own here. x16 is the
+ * register that a branch to a "bti c" may use. */
 #define ENTRY(name, version, kind)           \
   BEGIN(name, version);                      \
-  hint #34;                                  \
-  stp x0, x1, [sp, #-48]!;                   \
+  hint 34;                                   \
+  stp x0, x1, [sp, -48]!;                    \
   .cfi_adjust_cfa_offset 48;                 \
-  stp x2, x30, [sp, #16];                    \
+  stp x2, x30, [sp, 16];                     \
   .cfi_rel_offset x30, 24;                   \
-  str x29, [sp, #32];                        \
+  str x29, [sp, 32];                         \
   .cfi_rel_offset x29, 32;                   \
-  mov w0, #kind;                             \
+  mov w0, kind;                              \
   mov x1, sp;                                \
   bl cohabit_trace_call;                     \
   mov x16, x0;                               \
-  ldr x29, [sp, #32];                        \
+  ldr x29, [sp, 32];                         \
   .cfi_restore x29;                          \
-  ldp x2, x30, [sp, #16];                    \
+  ldp x2, x30, [sp, 16];                     \
   .cfi_restore x30;                          \
-  ldp x0, x1, [sp], #48;                     \
+  ldp x0, x1, [sp], 48;                      \
   .cfi_adjust_cfa_offset -48;                \
   br x16;                                    \
   END(name)

@@ -2,6 +2,7 @@
 // with the tracer in it, run, read the logs.
 #include "actions/trace.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -495,9 +496,17 @@ Recording read_recording(const Launch& launch, const Finished& finished, bool ch
   return recording;
 }
 
-std::string own_directory() {
+// Where our own code lies: beside the executable, or beside the Python module that it is part of.
+std::vector<std::string> own_directories() {
   std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path().string();
+  std::vector<std::string> directories;
+  Dl_info info;
+  if (::dladdr(reinterpret_cast<const void*>(&find_tracer_library), &info) && info.dli_fname) {
+    fs::path file = fs::canonical(info.dli_fname, error);
+    if (!error) directories.push_back(file.parent_path().string());
+  }
+  directories.push_back(fs::read_symlink("/proc/self/exe", error).parent_path().string());
+  return directories;
 }
 
 }  // namespace
@@ -509,9 +518,11 @@ Result<std::string> find_tracer_library() {
   if (set && *set) {
     places.push_back(absolute(current_directory(), set));
   } else {
-    std::string directory = own_directory();
-    for (const char* below : {"", "../lib/cohabit", "../lib64/cohabit"}) {
-      places.push_back(fs::path(directory + "/" + below + "/" + kName).lexically_normal().string());
+    for (const auto& directory : own_directories()) {
+      for (const char* below : {"", "../lib/cohabit", "../lib64/cohabit"}) {
+        fs::path place = fs::path(directory) / below / kName;
+        places.push_back(place.lexically_normal().string());
+      }
     }
   }
   std::string tried;

@@ -172,15 +172,15 @@ bool TraceMerger::add_file_line(std::string_view line) {
     }
   } else if (strip(line, "closing file=")) {
     if (split(line, "; direct_opencount=", file, by)) closing(plain(file));
+  } else if (strip(line, "file=", ";  generating link map")) {
+    auto object = read_object(line);
+    mapping(std::string(object.name), object.ns);
+  } else if (strip(line, "file=", ";  destroying link map")) {
+    unmapping();
   } else if (strip(line, "file=")) {
     if (split(line, ";  dynamically loaded by ", file, by)) {
       auto caller = read_object(by);
       loading(std::string(read_object(file).name), plain(caller.name), caller.ns);
-    } else if (split(line, ";  generating link map", file, by)) {
-      auto object = read_object(file);
-      mapping(std::string(object.name), object.ns);
-    } else if (split(line, ";  destroying link map", file, by)) {
-      unmapping();
     } else if (split(line, ";  needed by ", file, by) &&
                !by.ends_with(" (relocation dependency)")) {
       announced_ = true;
@@ -544,7 +544,7 @@ Trace TraceMerger::finish() const {
     } else if (!call.cwd.empty()) {
       cwd = call.cwd;
     }
-    call.depth = std::min(call.depth, deepest);
+    call.depth = std::min({call.depth, deepest, kMaxCallDepth});
     deepest = call.depth + 1;
     trace.calls.push_back(std::move(call));
   }

@@ -97,6 +97,11 @@ std::string find_loader(Bytes bytes, const Elf64_Ehdr& header) {
   return "";
 }
 
+// musl and Android have loaders of their own, with other rules and no such log.
+bool is_foreign_loader(const std::string& loader) {
+  return loader.find("/ld-musl") != std::string::npos || loader.ends_with("/linker64");
+}
+
 Result<bool> read_elf(TracedProgram& program) {
   auto file = map_file(program.executable);
   if (!file) return tl::unexpected(file.error());
@@ -115,7 +120,7 @@ Result<bool> read_elf(TracedProgram& program) {
         "{} is statically linked: it loads no tracer and opens nothing; no trace is possible",
         path));
   }
-  if (!program.loader.empty() && program.loader.find("ld-linux") == std::string::npos) {
+  if (is_foreign_loader(program.loader)) {
     return fail(fmt::format("{} uses the loader {}, which is not glibc's; no trace is possible",
                             path, program.loader));
   }

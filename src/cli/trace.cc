@@ -60,6 +60,7 @@ int trace(const TraceArguments& arguments) {
   const Trace& own = recording->trace;
   if (!write_file(arguments.out, format_trace(own))) return kCannotTrace;
   if (!write_children(arguments.out, recording->children, own.start.pid)) return kCannotTrace;
+  for (const auto& spot : own.blind_spots) fmt::print(stderr, "cohabit trace: note: {}\n", spot);
   return own.exit_status ? exit_code_of(*own.exit_status) : kCannotTrace;
 }
 

@@ -1,5 +1,13 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <cstdlib>
+
+#include "actions/trace_log.h"
+#include "actions/trace_merge.h"
+#include "actions/trace_program.h"
 #include "facts/trace/trace.h"
 
 namespace cohabit {
@@ -137,6 +145,133 @@ TEST_CASE("no prefix and no changed byte of a trace crashes the reader") {
       (void)parse_trace(changed);
     }
   }
+}
+
+// --- from the raw log to the calls ---
+
+// Writes a log as ld.so (line) and the tracer (call) do.
+class Log {
+ public:
+  Log& line(const std::string& text) {
+    text_ += "       7:\t" + text + "\n       7:\t\n";
+    return *this;
+  }
+  Log& call(char kind, const std::string& name, int flags, const std::string& caller = "",
+            int tid = 7) {
+    text_ += fmt::format("\n#n {} 7 {} {} {} 0 0 {} {} 1\n{}{}/\n", kind, tid, sequence_++, flags,
+                         name.size(), caller.size(), name, caller);
+    return *this;
+  }
+  Log& loading(const std::string& name, const std::string& by = "prog") {
+    return line("file=" + name + " [0];  dynamically loaded by " + by + " [0]");
+  }
+  Log& mapping(const std::string& name) {
+    return line("file=" + name + " [0];  generating link map");
+  }
+  Log& init(const std::string& name) { return line("calling init: " + name); }
+  Log& opened(const std::string& name) {
+    return line("opening file=" + name + " [0]; direct_opencount=1");
+  }
+  Log& started() { return line("transferring control: prog"); }
+  // Every call as "depth name", with "?" when inferred.
+  std::string calls() const {
+    TraceMerger merger(true, "prog");
+    for (const auto& event : read_log(text_, "#n")) merger.add(event);
+    std::string all;
+    for (const auto& c : merger.finish().calls) {
+      all += fmt::format("{}{} {}{}", all.empty() ? "" : ", ", c.depth, c.name.value_or("-"),
+                         c.inferred ? "?" : "");
+    }
+    return all;
+  }
+
+ private:
+  std::string text_;
+  int sequence_ = 0;
+};
+
+TEST_CASE("a dlopen that fails ends where the next one begins") {
+  Log log;
+  log.started().call('O', "a", 2).loading("a").call('O', "b", 2).loading("b");
+  log.mapping("b").init("/b").opened("/b").call('O', "c", 2).opened("/c.1");
+  CHECK(log.calls() == "0 a, 0 b, 0 c");
+}
+
+TEST_CASE("a failed inner dlopen leaves the outer one's constructors to it") {
+  Log log;
+  log.started().call('O', "out", 2).loading("out").mapping("out").init("/dep");
+  log.call('O', "gone", 5, "/dep").loading("gone", "/dep").init("/out").opened("/out");
+  log.call('O', "next", 2).opened("/next");
+  CHECK(log.calls() == "0 out, 1 gone, 0 next");
+}
+
+TEST_CASE("an inner dlopen that fails after mapping") {
+  Log log;
+  log.started().call('O', "out", 2).loading("out").mapping("out").init("/dep");
+  log.call('O', "bad", 2, "/dep").loading("bad", "/dep").mapping("bad");
+  log.line("file=bad [0];  destroying link map").init("/out").opened("/out");
+  log.call('O', "next", 2).opened("/next");
+  CHECK(log.calls() == "0 out, 1 bad, 0 next");
+}
+
+TEST_CASE("an open of what is loaded but not constructed runs its constructor first") {
+  Log log;
+  log.started().call('O', "out", 2).loading("out").mapping("out").init("/first");
+  log.call('O', "/dep", 2, "/first").init("/dep").call('O', "x", 2, "/dep").opened("/x");
+  log.opened("/dep").init("/out").opened("/out").call('O', "next", 2).opened("/next");
+  CHECK(log.calls() == "0 out, 1 /dep, 2 x, 0 next");
+}
+
+TEST_CASE("calls that only ld.so has seen") {
+  Log log;
+  log.started().loading("nss.so", "/libc.so.6").mapping("nss.so").init("/nss.so").opened("/nss.so");
+  log.call('O', "a", 2).loading("a").mapping("a").init("/a").opened("/gcc").opened("/a");
+  log.line("closing file=/nss.so; direct_opencount=1").call('O', "b", 2).opened("/b");
+  CHECK(log.calls() == "0 nss.so?, 0 a, 1 /gcc?, 0 /nss.so?, 0 b");
+}
+
+TEST_CASE("another thread's call waits for the lock") {
+  Log log;
+  log.started().call('O', "a", 2).loading("a").mapping("a").init("/a");
+  log.call('O', "b", 2, "", 8).call('O', "in", 2, "/a").opened("/in").opened("/a");
+  log.loading("b").mapping("b").init("/b").opened("/b");
+  CHECK(log.calls() == "0 a, 1 in, 0 b");
+}
+
+TEST_CASE("what destructors open is inside the dlclose; at exit it is not") {
+  Log log;
+  log.started().call('C', "/a", 0).line("calling fini: /a [0]").call('O', "x", 2, "/a");
+  log.opened("/x").line("file=/a [0];  destroying link map").call('O', "b", 2).opened("/b");
+  log.line("calling fini: prog [0]").line("calling fini: /b [0]").call('O', "y", 2, "/b");
+  log.opened("/y");
+  CHECK(log.calls() == "0 /a, 1 x, 0 b, 0 y");
+}
+
+TEST_CASE("names in the log may hold newlines and ld.so's own words") {
+  std::string odd = "a\nb [0];  dynamically loaded by c [0]";
+  Log log;
+  log.started().call('O', odd, 2).loading(odd).mapping(odd).init("/" + odd).opened("/" + odd);
+  log.call('O', "b", 2).opened("/b");
+  CHECK(log.calls() == "0 " + odd + ", 0 b");
+}
+
+TEST_CASE("the kernel's reading of a #! line") {
+  auto words = [](const std::string& line) {
+    char path[] = "/tmp/cohabit-script-XXXXXX";
+    int fd = ::mkstemp(path);
+    REQUIRE(::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+    ::close(fd);
+    auto result = script_interpreter(path);
+    ::unlink(path);
+    return fmt::format("{}", fmt::join(result, "|"));
+  };
+  CHECK(words("#!/bin/sh\n") == "/bin/sh");
+  CHECK(words("#! /usr/bin/env  python3 -P \nx") == "/usr/bin/env|python3 -P");
+  CHECK(words("#!/bin/sh") == "/bin/sh");
+  CHECK(words("#!\n") == "");
+  CHECK(words("#!   \n") == "");
+  CHECK(words("# no\n") == "");
+  CHECK(words("") == "");
 }
 
 }  // namespace
