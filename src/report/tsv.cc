@@ -16,8 +16,18 @@ using sim::How;
 using sim::Object;
 using sim::Simulation;
 
-const std::string& real_path(const Simulation& simulation, sim::ObjectId id) {
-  return simulation.images()[simulation.objects()[id].image].real_path;
+// By object. An image knows the path it was first opened by; a hard link may have brought the same
+// file in by another.
+std::vector<std::string> real_paths(const Simulation& simulation) {
+  std::vector<std::string> paths;
+  for (const Object& object : simulation.objects()) {
+    const Image& image = simulation.images()[object.image];
+    const bool other = object.name != image.path && object.name.starts_with('/');
+    paths.push_back(other ? simulation.images().tree().real_path(object.name).value_or(
+                                image.real_path)
+                          : image.real_path);
+  }
+  return paths;
 }
 
 struct BindingKey {
@@ -35,18 +45,20 @@ struct BindingKeyHash {
 
 std::string loads_table(const Simulation& simulation) {
   std::string text;
+  const auto paths = real_paths(simulation);
   for (const sim::ObjectId id : simulation.load_order()) {
     const Object& object = simulation.objects()[id];
     const bool opened = object.how == How::kDlopen;
-    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", real_path(simulation, id),
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", paths[id],
                    object.requested, opened ? "dlopen-by" : "needed-by",
-                   object.by == kNone ? "" : real_path(simulation, object.by));
+                   object.by == kNone ? "" : paths[object.by]);
   }
   return text;
 }
 
 std::string bindings_table(const Simulation& simulation) {
   std::string text;
+  const auto paths = real_paths(simulation);
   std::unordered_set<BindingKey, BindingKeyHash> seen;
   seen.reserve(simulation.bindings().size());
   for (const Binding& binding : simulation.bindings()) {
@@ -57,7 +69,7 @@ std::string bindings_table(const Simulation& simulation) {
     const bool is_protected =
         file.symbols[binding.reference].visibility() == elf::STV_PROTECTED;
     fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\t{}\n",
-                   real_path(simulation, binding.from), real_path(simulation, binding.to),
+                   paths[binding.from], paths[binding.to],
                    file.symbol_name(binding.reference), version ? version->name : "-",
                    is_protected ? "protected" : "normal");
   }

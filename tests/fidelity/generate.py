@@ -6,6 +6,7 @@ dependencies, or libz_all.so), since a world that fails to load shows nothing bu
 """
 import random
 
+import world  # noqa: F401  makes elfimage importable
 from elfimage import (DF_1_NODEFLIB, DF_1_NODELETE, DF_1_NOOPEN, DF_1_NOW, DF_BIND_NOW, DF_STATIC_TLS, DF_SYMBOLIC,
                       RTLD_DEEPBIND, RTLD_GLOBAL, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW)
 
@@ -43,6 +44,7 @@ class Generator:
         r = self.r
         self.places = [(directory, name) for name in self.names
                        for directory in r.sample(self.dirs, min(len(self.dirs), r.choice([1, 1, 1, 2, 3])))]
+        self.dirs = sorted({directory for directory, name in self.places})
         for directory, name in self.places:
             self.library(name, directory)
         self.provide_all()
@@ -394,7 +396,7 @@ class Generator:
                 out.append({"do": "call", "object": path, "ref": index,
                             "in": r.choice(slots) if slots and self.namespaces and self.chance(0.5) else -1})
             else:
-                out.append({"do": "chdir", "to": r.choice(["..", ".", "@W@/d1"])})
+                out.append({"do": "chdir", "to": r.choice(["..", ".", "@W@/bin"])})
         del libs
         return out
 

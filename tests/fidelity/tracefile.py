@@ -1,6 +1,6 @@
 """The trace of a world's run, in the format of docs/design/trace.md: the calls, not their effects.
 
-One kind of line is only for tests: {"call": "bind", ..} is a first call through the PLT of an object.
+One kind of line is only for tests: {"call": "bind", ..} is a first call through the PLT of its caller.
 """
 import json
 import os
@@ -44,6 +44,7 @@ class Writer:
     def __init__(self, world, truth, facts):
         self.world, self.truth, self.facts = world, truth, facts
         self.handles = {}  # (file id, open number) -> (l_name, ns)
+        self.traced = []   # the events that became lines of the trace
         self.cwd = os.path.normpath(os.path.join(world["dir"], world.get("cwd", ".")))
 
     def text(self):
@@ -52,6 +53,8 @@ class Writer:
             call = self.step(event) if event.source == "s" else self.act(event)
             if call is None:
                 continue
+            event.call = call["call"]
+            self.traced.append(event)
             if event.depth:
                 call["depth"] = event.depth
             if event.source != "s":
@@ -90,10 +93,10 @@ class Writer:
         return next(f["lib"] for f in self.world["files"] if f["path"] == path)
 
     def act(self, event):
-        """What a constructor or destructor did. Its namespace is that of the call it runs in."""
+        """What a constructor or destructor did."""
         file_id, number = event.key
         act = act_of(self.world, file_id, event.source, number)
-        ns = self.namespace(event)
+        ns = event.caller_ns
         if act[0] == "open":
             if event.opened:
                 self.handles[(file_id, open_number(self.world, file_id, event.source, number))] = event.opened
@@ -103,18 +106,6 @@ class Writer:
             return self.close(handle, event.caller or "", ns) if handle else None
         plt = [r for r in self.world["files"][file_id - 1]["lib"]["refs"] if r["reloc"] == "plt"]
         return self.bind(event.caller or "", ns, plt[act[1]]["name"])
-
-    def namespace(self, event):
-        while event.parent is not None:
-            event = self.truth.events[event.parent]
-        if event.source != "s":
-            return 0
-        step = self.world["steps"][event.key]
-        if event.opened:
-            return event.opened[1]
-        if step["do"] == "open" and step.get("to", "here") != "here":
-            return max(0, int(event.rest[2]))
-        return int(event.rest[1]) if len(event.rest) > 1 else 0
 
     def open(self, name, flags, caller, ns, target):
         call = {"call": "dlopen" if target is None else "dlmopen", "name": name, "flags": flags}
@@ -134,9 +125,9 @@ class Writer:
         return call
 
     def bind(self, name, ns, symbol):
-        call = {"call": "bind", "object": name, "symbol": symbol}
+        call = {"call": "bind", "name": symbol, "flags": 0, "caller": name}
         if ns:
-            call["ns"] = ns
+            call["caller_ns"] = ns
         return call
 
 

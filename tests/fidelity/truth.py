@@ -11,7 +11,8 @@ ASKED = re.compile(r"file=(.*) \[(\d+)\];  (needed by|dynamically loaded by) (.*
 MAPPED = re.compile(r"file=(.*) \[(\d+)\];  generating link map")
 UNMAPPED = re.compile(r"file=(.*) \[(\d+)\];  destroying link map")
 OPENED = re.compile(r"opening file=(.*) \[(\d+)\]; direct_opencount=(\d+)")
-CALLING = re.compile(r"calling (init|fini): (\S+)")
+CALLING = re.compile(r"calling (init|fini): (\S+)(?: \[(\d+)\])?")
+RTLD_MALLOC = ("calloc", "free", "malloc", "realloc")
 DEBUG = "files,libs,bindings"
 
 
@@ -25,6 +26,7 @@ class Event:
         self.opened = None        # (l_name, namespace) that an open returned
         self.error = ""
         self.caller = None        # l_name of a nested call's caller
+        self.caller_ns = 0
         self.parent = None
 
 
@@ -39,6 +41,29 @@ class Truth:
         self.rc = 0
         self.messages = []   # other lines, without pid: fatal errors
         self.in_start = 0    # events during start-up
+        self.broken = False  # ld.so failed by itself: an assertion, a crash
+        self.made = set()    # files of the world, as real paths inside
+        self.program = self.executable = ""
+
+    def distinct_bindings(self, lazy):
+        """Without repetition for the same two link maps."""
+        seen, rows = set(), []
+        for row in self.bindings:
+            if row[0] == self.executable and row[2] in RTLD_MALLOC:
+                continue  # ld.so asks for these itself, on behalf of the program (dl-minimal.c)
+            if row[:7] not in seen:
+                seen.add(row[:7])
+                rows.append(row[:5])
+        return rows
+
+    def reason(self):
+        """Why the process did not start, in ld.so's words."""
+        for line in reversed(self.messages):
+            if line.startswith(self.program + ": "):
+                text = line[len(self.program) + 2:]
+                if not text.startswith("error: "):
+                    return text
+        return "?"
 
 
 def environment(world, place):
@@ -70,8 +95,13 @@ def run(world, place, timeout=20):
             process.wait()
             rc = -1000
     with open(log_path, encoding="utf-8", errors="surrogateescape") as f:
-        truth = Reader(world, place).read(f)
+        reader = Reader(world, place)
+        truth = reader.read(f)
     truth.rc = rc
+    truth.program = program
+    truth.executable = place.inside(os.path.realpath(place.outside(program)))
+    truth.broken = rc in (-1000, -11, -6, 139) or any("Inconsistency detected" in m for m in truth.messages)
+    truth.made = {place.inside(p) for p in reader.paths}
     return truth
 
 
@@ -87,8 +117,18 @@ class Reader:
         self.candidate = None
         self.pending = None
         self.last_open = None
-        self.paths = {os.path.realpath(os.path.join(world["outside"], p)): i for p, i in world["ids"].items()}
-        self.handles = {}     # (file id, open number) -> opened
+        self.paths = self.own_files()
+        self.last_ns = {}     # real path -> namespace it was last mapped into
+        self.loaded = {}      # (real path, namespace) -> how often it was mapped
+
+    def own_files(self):
+        """Real path -> number in the entry table, which a hard link shares with its target."""
+        ids, found = self.world["ids"], {}
+        for file in self.world["files"]:
+            path = os.path.realpath(os.path.join(self.world["outside"], file["path"]))
+            if "link" not in file and "dir" not in file:
+                found[path] = ids[file.get("hard", file["path"])]
+        return found
 
     def real(self, path, cwd=None):
         """Links resolved, as seen inside the root."""
@@ -101,6 +141,10 @@ class Reader:
         if name not in self.known:
             self.known[name] = self.real(name, self.start_cwd)
         return self.known[name]
+
+    def instance(self, name, ns):
+        """Which link map of that name: they come and go."""
+        return (name, ns, self.loaded.get((self.object(name), ns), 0))
 
     def now(self):
         return self.stack[-1] if self.stack else None
@@ -126,11 +170,12 @@ class Reader:
         if line.startswith("binding file"):
             m = BINDING.match(line)
             if m and not m[1].startswith("linux-vdso"):
-                t.bindings.append((self.object(m[1]), self.object(m[3]), m[6], m[7] or "-", m[5], self.now()))
+                t.bindings.append((self.object(m[1]), self.object(m[3]), m[6], m[7] or "-", m[5],
+                                   self.instance(m[1], m[2]), self.instance(m[3], m[4]), self.now()))
         elif line.startswith("  trying file="):
             self.candidate = line[len("  trying file="):]
         elif m := MAPPED.match(line):
-            self.mapped(m[1])
+            self.mapped(m[1], m[2])
         elif m := ASKED.match(line):
             if not line.endswith("(relocation dependency)"):
                 how = "needed-by" if m[3] == "needed by" else "dlopen-by"
@@ -139,18 +184,17 @@ class Reader:
         elif m := OPENED.match(line):
             self.last_open = (m[1], int(m[2]))
         elif m := CALLING.match(line):
-            real = self.place.outside(self.object(m[2]))
-            if os.path.realpath(real) in self.paths:
-                for path, number in self.paths.items():
-                    if path == os.path.realpath(real):
-                        self.name_of[number] = m[2]
+            number = self.paths.get(os.path.realpath(self.place.outside(self.object(m[2]))))
+            ns = m[3] if m[3] is not None else self.last_ns.get(self.object(m[2]), 0)
+            self.name_of[number] = (m[2], int(ns))
         elif m := UNMAPPED.match(line):
             t.unloads.append((self.object(m[1]), self.now()))
         elif "error" in line or "cannot" in line:
             t.messages.append(line)
 
-    def mapped(self, asked):
-        how, by = self.pending or ("?", "?")
+    def mapped(self, asked, ns):
+        how, by = self.pending or ("?", "")  # dlmopen of a path in a given namespace: no word of who
+        self.pending = None
         if "/" in asked:
             path = asked
             if "$" in asked:
@@ -160,9 +204,11 @@ class Reader:
                 path = asked.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
         else:
             path = self.candidate or asked
-        real = self.real(path)
+        real = self.real(os.path.join(self.cwd, path))
         self.known[path] = real
-        self.truth.loads.append((real, asked, how, self.object(by), self.now()))
+        self.last_ns[real] = ns
+        self.loaded[(real, ns)] = self.loaded.get((real, ns), 0) + 1
+        self.truth.loads.append((real, asked, how, self.object(by) if by else "", self.now()))
 
     # One record of the driver or of a constructor.
     def record(self, line):
@@ -181,10 +227,10 @@ class Reader:
             event = Event(parts[1], key, rest, len(self.stack), self.cwd)
             event.parent = self.now()
             if parts[1] != "s":
-                event.caller = self.name_of.get(key[0])
+                event.caller, event.caller_ns = self.name_of.get(key[0], ("", 0))
             t.events.append(event)
             self.stack.append(len(t.events) - 1)
-            self.last_open = None
+            self.last_open = self.pending = None
         elif kind == "E" and self.stack:
             self.ended(line, t.events[self.stack.pop()])
 

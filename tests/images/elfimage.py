@@ -346,6 +346,8 @@ class Builder:
         """Null, undefined symbols, then definitions in the order of the GNU hash buckets."""
         own = {}
         for d in self.defs:
+            if d.get("bind") == "local":  # no linker makes a relocation by name of its own local symbol
+                continue
             if d["name"] not in own or not d.get("hidden"):
                 own.setdefault(d["name"], d)
                 if not d.get("hidden"):

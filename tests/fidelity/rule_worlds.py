@@ -1,0 +1,6 @@
+def all_worlds(arch):
+    return {}
+
+
+def excused(rule):
+    return False
