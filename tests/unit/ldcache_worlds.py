@@ -69,10 +69,10 @@ def entries(rng, hwcaps):
         name = rng.choice(NAMES)
         flags = rng.choice([0x303] * 8 + [3, 1, 0x103, 0xA03])
         hwcap, kind = 0, rng.random()
-        if kind < 0.3 and hwcaps:
+        if kind < 0.45 and hwcaps:
             index = rng.randrange(len(hwcaps) + (rng.random() < 0.1))
-            hwcap = NAMED | rng.choice([0, 0, 1, 2, 3, 0, 5]) << 32 | index
-        elif kind < 0.4:
+            hwcap = NAMED | rng.choice([0, 0, 0, 1, 2, 3, 5]) << 32 | index
+        elif kind < 0.55:
             legacy = [2, 4, 1 << 48, 1 << 50, 1 << 63, 1 << 50 | 2, 6, 1, NAMED | 1 << 45]
             hwcap = rng.choice(legacy)
         result.append((name, b"/%d/" % i + name, flags, hwcap))
@@ -88,7 +88,7 @@ def entries(rng, hwcaps):
 
 
 def make_cache(rng):
-    hwcaps = rng.sample(HWCAPS, rng.randint(0, 5))
+    hwcaps = rng.sample(HWCAPS, rng.choice([0, 1, 2, 3, 4, 5, 5]))
     if rng.random() < 0.8:
         hwcaps.sort()
     libraries = entries(rng, hwcaps)

@@ -162,8 +162,13 @@ TEST_CASE("python: uv, virtualenv and conda environments") {
   make_venv(temp, "uv", "base",
             "implementation = CPython\nuv = 0.9\nversion_info = 3.11.7\n"
             "include-system-site-packages = false\n");
-  auto found = find_interpreter(Tree(), temp / "uv", no_variables());
+  const std::string user_site = "home/.local/lib/python3.11/site-packages";
+  temp.directory(user_site);
+  PythonVariables variables;
+  variables.home = temp / "home";
+  auto found = find_interpreter(Tree(), temp / "uv", variables);
   REQUIRE_MESSAGE(found, error_of(found));
+  CHECK(found->user_site.empty());  // a venv does not see it
   CHECK(found->version == "3.11.7");
   CHECK(found->prefix == temp / "uv");
   CHECK(found->base_prefix == temp / "base");
@@ -174,10 +179,12 @@ TEST_CASE("python: uv, virtualenv and conda environments") {
   make_venv(temp, "virtualenv", "base",
             "implementation = CPython\nversion_info = 3.11.7.final.0\nvirtualenv = 20.25.0\n"
             "include-system-site-packages = true\n");
-  found = find_interpreter(Tree(), temp / "virtualenv/bin/python", no_variables());
+  found = find_interpreter(Tree(), temp / "virtualenv/bin/python", variables);
   REQUIRE_MESSAGE(found, error_of(found));
   CHECK(found->version == "3.11.7");
-  CHECK(found->site_directories == Strings{temp / "virtualenv/lib/python3.11/site-packages",
+  CHECK(found->user_site == temp / user_site);
+  CHECK(found->site_directories == Strings{temp / user_site,
+                                           temp / "virtualenv/lib/python3.11/site-packages",
                                            temp / "base/lib/python3.11/site-packages"});
 
   install_python(temp, "conda");
@@ -311,9 +318,11 @@ TEST_CASE("python: who owns a native library") {
   temp.file(site + "/debian-4.egg-info/PKG-INFO", "Name: debian\nVersion: 4\n");
   temp.file(site + "/debian-4.egg-info/top_level.txt", "deb\n");
   temp.file(site + "/single-5.egg-info", "Name: single\nVersion: 5\n");
-  temp.file("env/conda-meta/libgcc-ng-13.json",
-            R"({"files": ["lib/libgcc_s.so.1", "lib/x.txt"], "deep": {"files": ["no.so"]},
-               "name": "libgcc-ng", "version": "13.2.0"})");
+  temp.file(
+      "env/conda-meta/libgcc-ng-13.json",
+      R"({"files": ["lib/libgcc_s.so.1", "lib/x.txt"], "name": "libgcc-ng", "version": "13.2.0",
+               "link": {"files": ["no.so"], "name": "x", "version": "0"}})");
+  ;
   temp.file("env/conda-meta/broken.json", R"({"name": "broken", )");
   temp.file(site + "/torch/lib/libtorch.so");
   std::filesystem::create_hard_link(temp / (site + "/torch/lib/libtorch.so"), temp / "hard.so");
