@@ -47,16 +47,10 @@ std::string fake_object(uint16_t machine, const std::string& text) {
 
 using Strings = std::vector<std::string>;
 
-}  // namespace
-
-TEST_CASE("machine: this one, as its own ld.so describes it") {
-  const Machine machine = read_machine(Tree(), kHere);
-  const std::string diagnostics = "\n" + output_of(machine.loader_path + " --list-diagnostics");
-  if (diagnostic(diagnostics, "version.version").empty()) {
-    MESSAGE("skipped: no glibc loader with --list-diagnostics at " << machine.loader_path);
-    return;
-  }
-  CHECK(machine.problems == Strings{});
+// Whether the loader could be asked. `command` runs it.
+bool compare_with_loader(const Machine& machine, const std::string& command) {
+  const std::string diagnostics = "\n" + output_of(command + " --list-diagnostics");
+  if (diagnostic(diagnostics, "version.version").empty()) return false;
   CHECK(std::to_string(machine.glibc.major) + "." + std::to_string(machine.glibc.minor) ==
         diagnostic(diagnostics, "version.version"));
   CHECK(machine.lib == diagnostic(diagnostics, "dl_dst_lib"));
@@ -71,17 +65,38 @@ TEST_CASE("machine: this one, as its own ld.so describes it") {
   CHECK(machine.default_directories == directories);
 
   Strings hwcaps;
-  std::stringstream help(output_of(machine.loader_path + " --help"));
+  std::stringstream help(output_of(command + " --help"));
   bool inside = false;
   for (std::string line; std::getline(help, line);) {
-    if (line.starts_with("Subdirectories of glibc-hwcaps"))
+    if (line.starts_with("Subdirectories of glibc-hwcaps")) {
       inside = true;
-    else if (line.empty())
+    } else if (line.empty()) {
       inside = false;
-    else if (inside && line.find("supported, searched") != std::string::npos)
+    } else if (inside && line.find("supported, searched") != std::string::npos) {
       hwcaps.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
   }
   CHECK(machine.hwcaps == hwcaps);
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("machine: this one, as its own ld.so describes it") {
+  const Machine machine = read_machine(Tree(), kHere);
+  if (!compare_with_loader(machine, machine.loader_path)) {
+    MESSAGE("skipped: no glibc loader with --list-diagnostics at " << machine.loader_path);
+    return;
+  }
+  CHECK(machine.problems == Strings{});
+}
+
+TEST_CASE("machine: AArch64 below another root, as its ld.so describes it under emulation") {
+  const std::string root = "/usr/aarch64-linux-gnu";  // Debian's cross libraries
+  const Machine machine = read_machine(Tree(root), 183);
+  const std::string run = "qemu-aarch64 -L " + root + " " + root + machine.loader_path;
+  if (!Tree(root).stat(machine.loader_path) || !compare_with_loader(machine, run))
+    MESSAGE("skipped: no qemu-aarch64 or no cross libraries in " << root);
 }
 
 TEST_CASE("machine: the subdirectories that ld.so tries, from its own log") {
