@@ -94,6 +94,8 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
   const Tree tree(options.root);
   Images images(tree);
   const Machine machine = machine_of(tree, trace->start);
+  sim::BindingCache cache;
+  if (options.repeat > 1) settings->cache = &cache;
   for (int round = 0; round < options.repeat; round++) {
     const auto begin = round == 0 ? begin_first : std::chrono::steady_clock::now();
     sim::Simulation simulation(images, machine, trace->start, *settings);

@@ -21,6 +21,7 @@ void Simulation::State::enter_list(const std::vector<ObjectId>& objects) {
     if (position_stamp[id] == stamp) continue;
     position_stamp[id] = stamp;
     position[id] = next_position++;
+    entered.push_back(id);
   }
 }
 
@@ -30,6 +31,7 @@ void Simulation::State::enter_scope(ObjectId id) {
   position_stamp.resize(sim.objects_.size(), 0);
   stamp++;
   next_position = 0;
+  entered.clear();
   for (const ScopeElement& element : object(id).scope) {
     if (element.symbolic) {
       enter_list({element.owner});
@@ -91,6 +93,7 @@ Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) 
   for (uint32_t definition = images.first_definition(reference.name); definition != kNone;) {
     const ImageId image = images.definition(definition).image;
     const ObjectId id = image < by_image.size() ? by_image[image] : kNone;
+    if (met) (*met)[image] = true;
     const bool in_scope = id != kNone && position_stamp[id] == stamp && !object(id).removed &&
                           position[id] < best_position;
     const bool skipped = reference.kind == RefKind::kCopy && in_scope && rule(Rule::kCopySkipsProgram) &&

@@ -69,6 +69,68 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
   return place_tls(found.object, reference.kind);
 }
 
+std::vector<ImageId> Simulation::State::entered_images() const {
+  std::vector<ImageId> images;
+  images.reserve(entered.size());
+  for (const ObjectId id : entered)
+    if (!object(id).removed) images.push_back(object(id).image);
+  return images;
+}
+
+Result<void> Simulation::State::bind_all(ObjectId id, bool lazy) {
+  const auto& references = sim.images_[object(id).image].references;
+  for (uint32_t slot = 0; slot < references.size(); slot++) {
+    if (lazy && references[slot].kind == RefKind::kJumpSlot) continue;
+    if (auto bound = bind(id, slot, false); !bound) return bound;
+  }
+  return {};
+}
+
+Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relocation& earlier) {
+  const auto& references = sim.images_[object(id).image].references;
+  const std::vector<ObjectId>& by_image = namespaces[object(id).ns].by_image;
+  for (const BindingCache::Entry& entry : earlier.entries) {
+    if (entry.provider == kNone) {
+      if (auto bound = bind(id, entry.slot, false); !bound) return bound;
+      continue;
+    }
+    const ObjectId provider = object(by_image[entry.provider]).real;
+    const Reference& reference = references[entry.slot];
+    add_dependency(id, provider, true);
+    sim.bindings_.push_back({id, provider, reference.symbol, entry.definition, entry.slot,
+                             reference.kind, call});
+  }
+  for (const uint32_t slot : earlier.missing)
+    sim.missing_.push_back({id, references[slot].symbol, true, false, call});
+  return {};
+}
+
+namespace {
+
+// What may be copied next time: not unique symbols, and nothing that takes static TLS.
+BindingCache::Relocation remember(const Simulation& simulation, size_t first_binding,
+                                  size_t first_missing, const std::vector<Reference>& references) {
+  BindingCache::Relocation result;
+  for (size_t i = first_binding; i < simulation.bindings().size(); i++) {
+    const Binding& binding = simulation.bindings()[i];
+    const elf::Sym symbol = simulation.elf(binding.to).symbols[binding.definition];
+    const bool again = symbol.bind() == elf::STB_GNU_UNIQUE ||
+                       binding.kind == RefKind::kStaticTls || binding.kind == RefKind::kTlsDesc ||
+                       binding.kind == RefKind::kCopy;
+    result.entries.push_back({binding.slot,
+                              again ? kNone : simulation.objects()[binding.to].image,
+                              binding.definition});
+  }
+  size_t slot = 0;
+  for (size_t i = first_missing; i < simulation.missing().size(); i++) {
+    while (references[slot].symbol != simulation.missing()[i].reference) slot++;
+    result.missing.push_back(static_cast<uint32_t>(slot++));
+  }
+  return result;
+}
+
+}  // namespace
+
 Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   if (object(id).relocated) return {};
   const ImageId image_id = object(id).image;
@@ -79,9 +141,20 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   enter_scope(id);
   if (image.own_static_tls)
     if (auto placed = place_tls(id, RefKind::kStaticTls); !placed) return placed;
-  for (uint32_t slot = 0; slot < image.references.size(); slot++) {
-    if (lazy && image.references[slot].kind == RefKind::kJumpSlot) continue;
-    if (auto bound = bind(id, slot, false); !bound) return bound;
+  BindingCache* cache = object(id).ns == 0 ? sim.options_.cache : nullptr;
+  const std::vector<ImageId> scope = cache ? entered_images() : std::vector<ImageId>();
+  const BindingCache::Relocation* earlier = cache ? cache->find(image_id, scope, lazy) : nullptr;
+  const size_t first_binding = sim.bindings_.size(), first_missing = sim.missing_.size();
+  std::vector<bool> relevant(cache ? sim.images_.size() : 0);
+  if (cache && !earlier) met = &relevant;
+  const Result<void> bound = earlier ? bind_again(id, *earlier) : bind_all(id, lazy);
+  met = nullptr;
+  if (!bound) return bound;
+  if (cache && !earlier) {
+    auto result = remember(sim, first_binding, first_missing, image.references);
+    result.lazy = lazy;
+    result.relevant = std::move(relevant);
+    cache->add(image_id, scope, std::move(result));
   }
   object(id).relocated = true;
   object(id).lazy = lazy;

@@ -173,6 +173,7 @@ void Simulation::enter_lookup_scope(const std::vector<ObjectId>& scope) const {
   state.position_stamp.resize(objects_.size(), 0);
   state.stamp++;
   state.next_position = 0;
+  state.entered.clear();
   state.enter_list(scope);
 }
 

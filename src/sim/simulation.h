@@ -15,6 +15,7 @@
 
 #include "facts/host/machine.h"
 #include "facts/trace/trace.h"
+#include "sim/binding_cache.h"
 #include "sim/rules.h"
 #include "world/images.h"
 
@@ -105,6 +106,8 @@ struct Options {
   RuleSet rules;                   // tests switch single rules off
   bool keep_search_steps = false;  // strings for every place looked at: costs time
   bool lazy_at_load = true;  // write lazy bindings as if called right after loading
+  // Shared by simulations over the same Images with the same rules and LD_DYNAMIC_WEAK; not owned.
+  BindingCache* cache = nullptr;
 };
 
 class Simulation {

@@ -133,6 +133,8 @@ struct Simulation::State {
   // Lookup scratch: where each object stands in the scope being searched.
   std::vector<uint32_t> position, position_stamp;
   uint32_t stamp = 0, next_position = 0;
+  std::vector<ObjectId> entered;              // the scope, in order
+  mutable std::vector<bool>* met = nullptr;  // by image: where lookups note who defines the names
   // Objects whose relationship to the object being relocated is already settled.
   std::vector<uint32_t> dependency_stamp;
   uint32_t dependency_round = 0;
@@ -195,6 +197,9 @@ struct Simulation::State {
                     int ns);
   void add_dependency(ObjectId from, ObjectId to, bool for_relocation);
   Result<void> place_tls(ObjectId provider, RefKind kind);
+  Result<void> bind_all(ObjectId id, bool lazy);
+  Result<void> bind_again(ObjectId id, const BindingCache::Relocation& earlier);
+  std::vector<ImageId> entered_images() const;
 
   Result<void> check_versions_of(ObjectId id, const elf::VersionNeed& need);
   std::vector<ObjectId> mark_used(int ns) const;
