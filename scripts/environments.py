@@ -72,8 +72,9 @@ def uv_environment() -> dict[str, str]:
 
 
 def uv() -> str:
-    beside = Path(sys.executable).parent / "uv"
-    found = str(beside) if beside.exists() else shutil.which("uv")
+    """The uv of the tools environment (scripts/setup makes it), or the machine's."""
+    ours = [Path(sys.executable).parent / "uv", *sorted(cache_root().glob("tools/*/bin/uv"))]
+    found = next((str(path) for path in ours if path.exists()), None) or shutil.which("uv")
     if not found:
         raise SystemExit("uv is missing: run scripts/setup")
     return found
