@@ -89,6 +89,12 @@ void Simulation::State::collect(int ns) {
     }
   }
   if (removed.empty()) return;
+  if (removed.size() > 1) {  // in the order of destruction, which decides what static TLS comes back
+    std::vector<ObjectId> all = namespaces[ns].loaded;
+    sort_maps(all, ns == 0, true);
+    std::erase_if(all, [&](ObjectId id) { return used[id] != 0; });
+    removed = std::move(all);
+  }
   for (const ObjectId id : removed) object(id).removed = true;
   unmap(removed, ns);
 }

@@ -40,7 +40,8 @@ Result<void> Simulation::State::add_needed(Walk& walk, size_t at, const std::str
   if (rule(Rule::kBreadthFirst)) {
     walk.list.push_back({*mapped});
   } else {
-    walk.list.insert(walk.list.begin() + static_cast<ptrdiff_t>(at + needed.size()), {*mapped});
+    const size_t after = std::min(at + needed.size(), walk.list.size());
+    walk.list.insert(walk.list.begin() + static_cast<ptrdiff_t>(after), {*mapped});
   }
   return {};
 }

@@ -88,6 +88,7 @@ Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flag
         object(member).scope.insert(object(member).scope.begin(), {id, false});
 
   const bool lazy = lazy_allowed && (flags & kRtldLazy);
+  if (auto first = relocate_libc_first(object(id).ns, lazy); !first) return undo(first.error());
   const std::vector<ObjectId> order = object(id).init_order;
   for (size_t i = order.size(); i-- > 0;)
     if (auto relocated = relocate(object(order[i]).real, lazy); !relocated)

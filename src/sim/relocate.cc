@@ -161,6 +161,14 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   return {};
 }
 
+// Since glibc 2.39 (bug 31083), before everything else.
+Result<void> Simulation::State::relocate_libc_first(int ns, bool lazy) {
+  if (sim.machine_.glibc < GlibcVersion{2, 39}) return {};
+  for (const ObjectId id : namespaces[ns].loaded)
+    if (elf(id).soname == "libc.so.6" && !object(id).removed) return relocate(id, lazy);
+  return {};
+}
+
 void Simulation::State::bind_waiting(ObjectId id) {
   if (!object(id).lazy || object(id).unmapped) return;
   object(id).lazy = false;

@@ -44,7 +44,9 @@ void Simulation::State::traverse(ObjectId id, bool relocation_dependencies, bool
   }
 }
 
-void Simulation::State::sort_depth_first(std::vector<ObjectId>& maps, bool for_close) {
+void Simulation::State::sort_depth_first(std::vector<ObjectId>& maps, bool keep_first,
+                                         bool for_close) {
+  const ObjectId first = maps.empty() ? kNone : maps.front();
   std::vector<char> visited(sim.objects_.size(), 1);  // only objects of `maps` are walked
   const auto walk = [&](const std::vector<ObjectId>& input, bool relocation, bool& met) {
     for (const ObjectId id : input) visited[id] = 0;
@@ -57,6 +59,11 @@ void Simulation::State::sort_depth_first(std::vector<ObjectId>& maps, bool for_c
   std::vector<ObjectId> sorted = walk(maps, for_close, met);
   if (met) sorted = walk(sorted, false, unused);
   maps = std::move(sorted);
+  if (met || !keep_first || maps.empty() || maps.front() == first) return;
+  // A cycle led back to the object that is being opened; it goes to the front all the same (glibc
+  // 2.37, and the stable branches of 2.35 and 2.36 that distributions ship: bug 28937).
+  std::rotate(maps.begin(), std::find(maps.begin(), maps.end(), first),
+              std::find(maps.begin(), maps.end(), first) + 1);
 }
 
 void Simulation::State::sort_original(std::vector<ObjectId>& maps, bool skip_first,

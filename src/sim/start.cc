@@ -131,6 +131,8 @@ void Simulation::State::place_loader() {
 }
 
 bool Simulation::State::start_relocation() {
+  if (auto first = relocate_libc_first(0, lazy_allowed); !first)
+    return refuse("symbol lookup error: " + first.error().message);
   const std::vector<ObjectId> order = object(program).init_order;
   for (size_t i = order.size(); i-- > 0;) {
     if (order[i] == rtld) continue;

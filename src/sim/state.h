@@ -79,6 +79,7 @@ struct Simulation::State {
 
   // relocate.cc
   Result<void> relocate(ObjectId id, bool lazy);
+  Result<void> relocate_libc_first(int ns, bool lazy);
   void bind_waiting(ObjectId id);  // the jump slots that wait
   Result<void> bind(ObjectId from, uint32_t slot, bool lazy);
 
@@ -184,7 +185,7 @@ struct Simulation::State {
 
   void traverse(ObjectId id, bool relocation_dependencies, bool& met, std::vector<char>& visited,
                 std::vector<ObjectId>& order) const;
-  void sort_depth_first(std::vector<ObjectId>& maps, bool for_close);
+  void sort_depth_first(std::vector<ObjectId>& maps, bool keep_first, bool for_close);
   void sort_original(std::vector<ObjectId>& maps, bool skip_first, bool for_close);
 
   struct Candidate {
