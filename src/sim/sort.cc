@@ -111,7 +111,7 @@ void Simulation::State::sort_maps(std::vector<ObjectId>& maps, bool skip_first, 
     return;
   }
   const ObjectId first = maps.front();
-  sort_depth_first(maps, for_close);
+  sort_depth_first(maps, skip_first, for_close);
   // In a cycle the walk may put the new object behind its dependencies; it goes back to the front
   // (glibc bug 28937: fixed in 2.37 and in the stable branches of 2.35 and 2.36).
   if (!skip_first || for_close) return;
