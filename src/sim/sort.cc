@@ -108,15 +108,9 @@ void Simulation::State::sort_maps(std::vector<ObjectId>& maps, bool skip_first, 
                         tunables.find("glibc.rtld.dynamic_sort=1") != std::string::npos;
   if (original && sim.machine_.glibc.major != 0) {
     sort_original(maps, skip_first, for_close);
-    return;
+  } else {
+    sort_depth_first(maps, skip_first, for_close);
   }
-  const ObjectId first = maps.front();
-  sort_depth_first(maps, skip_first, for_close);
-  // In a cycle the walk may put the new object behind its dependencies; it goes back to the front
-  // (glibc bug 28937: fixed in 2.37 and in the stable branches of 2.35 and 2.36).
-  if (!skip_first || for_close) return;
-  const auto moved = std::find(maps.begin(), maps.end(), first);
-  std::rotate(maps.begin(), moved, moved + 1);
 }
 
 }  // namespace cohabit::sim
