@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -26,8 +26,6 @@
 #include "actions/trace_merge.h"
 #include "actions/trace_program.h"
 #include "base/mapped_file.h"
-
-extern "C" char** environ;
 
 namespace cohabit {
 namespace {
@@ -253,6 +251,7 @@ void fill_low_descriptors(const char* filler, int high) {
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> list;
+  list.reserve(strings.size() + 1);
   for (const auto& s : strings) list.push_back(const_cast<char*>(s.c_str()));
   list.push_back(nullptr);
   return list;

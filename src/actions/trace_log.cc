@@ -24,7 +24,7 @@ bool read_text(std::string_view& rest, int64_t length, std::optional<std::string
 // `line` is the record's first line after the nonce, `rest` what follows that line.
 std::optional<TracerRecord> read_record(std::string_view line, std::string_view& rest) {
   TracerRecord record;
-  int64_t lengths[3];
+  int64_t lengths[3] = {-1, -1, -1};
   if (line.size() < 3 || line[0] != ' ') return std::nullopt;
   record.kind = line[1];
   line.remove_prefix(2);
@@ -74,7 +74,7 @@ std::vector<LogEvent> read_log(std::string_view text, const std::string& nonce) 
       if (in_line) events.push_back(std::move(*event));
     } else if (in_line) {
       std::string_view& whole = events.back().line;
-      whole = {whole.data(), static_cast<size_t>(line.data() + line.size() - whole.data())};
+      whole = {&whole.front(), static_cast<size_t>(&line.back() + 1 - &whole.front())};
     }
   }
   return events;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <string_view>
 
 namespace cohabit {
@@ -530,8 +531,8 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
 Trace TraceMerger::finish() const {
   Trace trace;
   trace.start = start_;
-  std::vector<size_t> order;
-  for (size_t i = 0; i < calls_.size(); ++i) order.push_back(i);
+  std::vector<size_t> order(calls_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
   auto position = [&](size_t i) { return calls_[i].placed ? calls_[i].position : now_; };
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return position(a) < position(b); });

@@ -56,7 +56,7 @@ Result<std::string> search_command(const std::string& name, std::string_view sea
   while (true) {
     size_t colon = search_path.find(':');
     std::string place(search_path.substr(0, colon));
-    std::string path = below(directory, place.empty() ? name : place + "/" + name);
+    std::string path = below(directory, place.empty() ? name : fmt::format("{}/{}", place, name));
     if (is_executable_file(path)) return path;
     if (colon == search_path.npos) break;
     search_path.remove_prefix(colon + 1);
