@@ -1,0 +1,26 @@
+// The first pass: which bindings are captured at all, and which of those can be set aside at once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "findings/captures.h"
+#include "findings/families.h"
+
+namespace cohabit {
+
+struct Candidate {
+  uint32_t binding;
+  sim::ObjectId own;
+  NameId name;
+};
+
+struct Candidates {
+  std::vector<Candidate> foreign;  // to be judged by family
+  std::vector<Candidate> runtime;  // references of the C++ runtime to itself, captured
+  SetAside set_aside;
+};
+
+Candidates find_candidates(const ProcessView& process);
+
+}  // namespace cohabit

@@ -1,0 +1,368 @@
+// Which captures matter?
+//
+// In a healthy process with two frameworks thousands of references leave the dependency closure of
+// their object: 13,144 in `import torch, paddleocr`, which works; 8,940 in `import paddleocr`, which
+// dies. Counting does not separate them; four questions do.
+//
+//   Was it meant?        Unique symbols, vague linkage and the language runtimes are made to be
+//                        shared; libraries of one distribution, or of distributions that ask for one
+//                        another, were linked to be together.
+//   Is the family split? A library whose references *all* went to another copy works with that copy.
+//                        One whose references went partly there hands objects of one implementation
+//                        to functions of the other.
+//   Is the old half entered?  When it is the library itself whose inner references are captured, this
+//                        matters to those who call into it. If nobody does, it sleeps; and if the
+//                        provider is global, so that all who come later go there too, it is dead.
+//   Are the versions right?  glibc lets a definition without version satisfy a versioned reference.
+//                        Meant for old libraries, it gives the calls of a versioned library to
+//                        whatever exports the bare name, e.g. stubs for another major.
+//
+// The C++ runtime is a case of its own. Its names are set aside as consumers everywhere else, since
+// static copies of it are exported by many frameworks and shared in good health; but when libstdc++
+// itself is split (it was first mapped in the scope of such a framework), single classes of it can
+// be broken. For them the machine code is asked: does a member that others enter lead to a member
+// that was captured, while another entered member stayed? (call_paths.h)
+#include "findings/captures.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "findings/call_paths.h"
+#include "findings/candidates.h"
+#include "findings/families.h"
+#include "findings/mangled.h"
+
+namespace cohabit {
+namespace {
+
+using sim::Binding;
+using sim::ObjectId;
+
+constexpr size_t kKeptExamples = 64;
+
+uint64_t pair_key(ObjectId a, ObjectId b) { return uint64_t{a} << 32 | b; }
+
+class Judge {
+ public:
+  explicit Judge(const ProcessView& process)
+      : process_(process), simulation_(process.simulation()), families_(process) {}
+
+  Captures judge();
+
+ private:
+  struct Work {  // what the second pass collects for a group
+    std::unordered_set<ImageId> homes;  // C: the libraries whose names were captured
+    std::unordered_set<std::string_view> captured_scopes;
+    std::unordered_set<std::string_view> staying_scopes;
+    std::unordered_set<uint32_t> staying_references;
+    std::set<ObjectId> entered_by;
+  };
+
+  void group(const std::vector<Candidate>& candidates);
+  void count_versions(CaptureGroup& group, const Binding& binding) const;
+  void second_pass();
+  void note_stay(size_t group, uint32_t index, NameId name);
+  bool is_significant(const Binding& binding) const;
+  bool in_family(size_t group, NameId name);
+  bool home_is_known(ImageId home, const CaptureGroup& group);
+  void forget_unknown_families();
+  Verdict verdict(const CaptureGroup& group) const;
+  bool is_entered_on_request(const CaptureGroup& group) const;
+  bool by_design(const CaptureGroup& group, bool crossing) const;
+  bool implementations_differ(const Binding& binding) const;
+  bool names_soname_of(ObjectId who, ObjectId library) const;
+  void judge_runtime(const std::vector<Candidate>& candidates);
+
+  const ProcessView& process_;
+  const sim::Simulation& simulation_;
+  Families families_;
+  std::vector<CaptureGroup> groups_;
+  std::vector<Work> work_;
+  std::unordered_map<uint64_t, std::vector<size_t>> by_consumer_and_own_;
+  std::unordered_map<ObjectId, std::vector<size_t>> self_groups_of_own_;
+};
+
+void Judge::count_versions(CaptureGroup& group, const Binding& binding) const {
+  const elf::Version* wanted = process_.image(binding.from).elf.version_of(binding.reference);
+  const elf::Version* given = process_.image(binding.to).elf.version_of(binding.definition);
+  const bool wants = wanted && wanted->hash != 0;
+  const bool has = given && given->hash != 0;
+  group.versioned_to_plain += wants && !has;
+  group.plain_to_versioned += !wants && has;
+}
+
+void Judge::group(const std::vector<Candidate>& candidates) {
+  std::map<std::tuple<ObjectId, ObjectId, ObjectId, std::string_view>, size_t> index;
+  for (const Candidate& candidate : candidates) {
+    const Binding& binding = simulation_.bindings()[candidate.binding];
+    const std::string_view family = families_.cpp_family(candidate.name);
+    const auto [entry, is_new] =
+        index.try_emplace({binding.from, binding.to, candidate.own, family}, groups_.size());
+    if (is_new) {
+      CaptureGroup fresh;
+      fresh.consumer = binding.from;
+      fresh.provider = binding.to;
+      fresh.own = candidate.own;
+      fresh.family = std::string(family);
+      groups_.push_back(std::move(fresh));
+      work_.emplace_back();
+    }
+    CaptureGroup& group = groups_[entry->second];
+    group.captured++;
+    group.bindings.push_back(candidate.binding);
+    count_versions(group, binding);
+    if (family.empty()) {
+      work_[entry->second].homes.insert(families_.home(candidate.name));
+    } else {
+      const std::string_view text = simulation_.images().name(candidate.name);
+      work_[entry->second].captured_scopes.insert(parse_mangled(text).scope);
+    }
+  }
+}
+
+// Not vague linkage. Weak definitions of C names count: NCCL exports its whole interface so.
+bool Judge::is_significant(const Binding& binding) const {
+  const elf::Object& elf = process_.image(binding.to).elf;
+  const uint8_t bind = elf.symbols[binding.definition].bind();
+  return bind == elf::STB_GLOBAL ||
+         (bind == elf::STB_WEAK && elf.symbol_name(binding.definition).substr(0, 2) != "_Z");
+}
+
+// C names are known to belong together when the provider has a good part of the library that they are
+// from, or the consumer takes a good part of them from it. Where the smallest exporter is itself a
+// framework that carries many things, its other names say nothing.
+bool Judge::home_is_known(ImageId home, const CaptureGroup& group) {
+  constexpr double kGoodPart = 0.25;
+  const ImageId image = process_.object(group.provider).image;
+  return home == image || families_.coverage(home, image) >= kGoodPart ||
+         group.captured >= kGoodPart * (group.captured + group.stays);
+}
+
+bool Judge::in_family(size_t group, NameId name) {
+  const std::string_view family = families_.cpp_family(name);
+  if (family != groups_[group].family) return false;
+  if (!family.empty()) return true;
+  const ImageId home = families_.home(name);
+  for (const ImageId captured : work_[group].homes)
+    if (families_.copies(home, captured)) return true;
+  return false;
+}
+
+void Judge::note_stay(size_t index, uint32_t binding_index, NameId name) {
+  const Binding& binding = simulation_.bindings()[binding_index];
+  CaptureGroup& group = groups_[index];
+  if (!in_family(index, name) || !work_[index].staying_references.insert(binding.reference).second)
+    return;
+  group.stays++;
+  if (group.staying.size() < kKeptExamples) group.staying.push_back(binding_index);
+  if (!group.family.empty())
+    work_[index].staying_scopes.insert(parse_mangled(simulation_.images().name(name)).scope);
+}
+
+void Judge::forget_unknown_families() {
+  for (size_t i = 0; i < groups_.size(); i++) {
+    CaptureGroup& group = groups_[i];
+    const auto& homes = work_[i].homes;
+    if (!group.family.empty() || group.stays == 0) continue;
+    if (std::any_of(homes.begin(), homes.end(),
+                    [&](ImageId home) { return home_is_known(home, group); }))
+      continue;
+    group.stays = 0;
+    group.staying.clear();
+    work_[i].entered_by.clear();
+  }
+}
+
+// What stays with the own provider, and who else enters it.
+void Judge::second_pass() {
+  std::vector<bool> interesting(process_.object_count(), false);
+  for (size_t i = 0; i < groups_.size(); i++) {
+    by_consumer_and_own_[pair_key(groups_[i].consumer, groups_[i].own)].push_back(i);
+    if (groups_[i].self()) self_groups_of_own_[groups_[i].own].push_back(i);
+    interesting[groups_[i].own] = true;
+  }
+  const auto& bindings = simulation_.bindings();
+  for (uint32_t at = 0; at < bindings.size(); at++) {
+    const Binding& binding = bindings[at];
+    if (!interesting[binding.to] || !process_.counts(binding.from) || !is_significant(binding))
+      continue;
+    const NameId name = process_.reference(binding).name;
+    if (const auto hit = by_consumer_and_own_.find(pair_key(binding.from, binding.to));
+        hit != by_consumer_and_own_.end())
+      for (const size_t group : hit->second) note_stay(group, at, name);
+    if (binding.from == binding.to) continue;
+    if (const auto hit = self_groups_of_own_.find(binding.to); hit != self_groups_of_own_.end())
+      for (const size_t group : hit->second)
+        if (binding.from != groups_[group].provider && in_family(group, name))
+          work_[group].entered_by.insert(binding.from);
+  }
+  forget_unknown_families();
+  for (size_t i = 0; i < groups_.size(); i++) {
+    groups_[i].entered_by.assign(work_[i].entered_by.begin(), work_[i].entered_by.end());
+    for (const std::string_view scope : work_[i].captured_scopes)
+      groups_[i].split_scopes += work_[i].staying_scopes.contains(scope);
+  }
+}
+
+bool Judge::names_soname_of(ObjectId who, ObjectId library) const {
+  constexpr uint64_t kMaxData = 256 << 20;
+  const auto& soname = process_.image(library).elf.soname;
+  if (!soname || soname->empty()) return false;
+  const std::string wanted = std::string(*soname) + '\0';
+  const Image& image = process_.image(who);
+  const std::string_view strings = image.elf.strings.text();
+  for (const elf::Phdr& segment : image.elf.segments) {
+    if ((segment.p_flags & (elf::PF_X | elf::PF_W)) || segment.p_filesz > kMaxData) continue;
+    const auto bytes = image.map.bytes().slice(segment.p_offset, segment.p_filesz);
+    if (!bytes) continue;
+    // Not in the string table: a DT_NEEDED there would have made it the own provider.
+    const std::string_view text = bytes->text();
+    for (size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + 1))
+      if (text.data() + at < strings.data() || text.data() + at >= strings.data() + strings.size())
+        return true;
+  }
+  return false;
+}
+
+// Stubs that a framework exports for libraries of its own are given to those libraries on purpose:
+// the framework asks for them, and they are who is captured. And a plug-in that asks for a framework
+// is built on what that exports.
+bool Judge::by_design(const CaptureGroup& group, bool crossing) const {
+  const Ownership& ownership = process_.ownership();
+  if (ownership.asks_for(group.consumer, group.provider)) return true;
+  // Stubs that would open this very library by its name, if they were reached.
+  if (crossing && group.plain_to_versioned > 0 && names_soname_of(group.own, group.provider))
+    return true;
+  return crossing && ownership.asks_for(group.provider, group.consumer) &&
+         ownership.asks_for(group.provider, group.own);
+}
+
+Verdict Judge::verdict(const CaptureGroup& group) const {
+  const uint32_t crossing = group.versioned_to_plain + group.plain_to_versioned;
+  const bool crosses = crossing * 2 >= group.captured;
+  if (by_design(group, crosses)) return Verdict::kByDesign;
+  const bool split = group.stays > 0;
+  if (!group.self() || is_entered_on_request(group)) {
+    if (crosses) return Verdict::kVersionCrossing;
+    if (split) return Verdict::kLiveSplit;
+  }
+  if (!split) return Verdict::kMoved;
+  // Where the provider is global, all who come later are led to it too, and the old copy is dead.
+  const bool asleep = group.entered_by.empty() && process_.object(group.provider).global;
+  return asleep ? Verdict::kDeadSplit : Verdict::kLatentSplit;
+}
+
+bool Judge::is_entered_on_request(const CaptureGroup& group) const {
+  return std::any_of(group.entered_by.begin(), group.entered_by.end(), [&](ObjectId who) {
+    return process_.ownership().serves_request(who, group.provider);
+  });
+}
+
+// Two compilers make code of nearly the same size from one source; another implementation differs.
+// The parts of libstdc++ that toolchains link statically for old systems (exception_ptr's reference
+// count in libdnnl and libtorch_cpu) are the same to the byte, and harmless.
+bool Judge::implementations_differ(const Binding& binding) const {
+  const uint64_t own = process_.image(binding.from).elf.symbols[binding.reference].st_size;
+  const uint64_t other = process_.image(binding.to).elf.symbols[binding.definition].st_size;
+  return std::max(own, other) * 4 > std::min(own, other) * 5;
+}
+
+// The C++ runtime's references to itself, class by class.
+void Judge::judge_runtime(const std::vector<Candidate>& candidates) {
+  std::map<std::tuple<ObjectId, ObjectId, std::string_view>, std::vector<Candidate>> by_scope;
+  for (const Candidate& candidate : candidates) {
+    const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
+    if (name.kind != NameKind::kEntity || name.destructor || name.scope == "St" ||
+        name.scope.empty())
+      continue;
+    const Binding& binding = simulation_.bindings()[candidate.binding];
+    by_scope[{binding.from, binding.to, name.scope}].push_back(candidate);
+  }
+  std::unordered_map<ImageId, CallPaths> code;
+  for (const auto& [key, members] : by_scope) {
+    const auto& [own, provider, scope] = key;
+    CaptureGroup group;
+    group.consumer = group.own = own;
+    group.provider = provider;
+    group.family = std::string(scope);
+    std::vector<uint32_t> captured_symbols;
+    for (const Candidate& member : members) {
+      const Binding& binding = simulation_.bindings()[member.binding];
+      group.bindings.push_back(member.binding);
+      if (implementations_differ(binding)) captured_symbols.push_back(binding.reference);
+    }
+    group.captured = static_cast<uint32_t>(members.size());
+    // Who enters this class of the runtime, and where.
+    const elf::Object& elf = process_.image(own).elf;
+    std::map<uint32_t, ObjectId> entered;
+    std::unordered_set<ObjectId> outsiders;
+    const auto& bindings = simulation_.bindings();
+    for (uint32_t at = 0; at < bindings.size(); at++) {
+      const Binding& binding = bindings[at];
+      if (binding.to != own || binding.from == own || binding.from == provider ||
+          !process_.counts(binding.from) || process_.ownership().same(binding.from, provider))
+        continue;
+      const MangledName name = parse_mangled(elf.symbol_name(binding.definition));
+      if (name.kind != NameKind::kEntity || name.scope != scope) continue;
+      entered.try_emplace(binding.definition, binding.from);
+      outsiders.insert(binding.from);
+      if (group.staying.size() < kKeptExamples) group.staying.push_back(at);
+    }
+    if (!entered.empty() && !captured_symbols.empty()) {
+      const ImageId image = process_.object(own).image;
+      const CallPaths& paths = code.try_emplace(image, process_.image(own)).first->second;
+      const auto same_scope = [&, wanted = scope](uint32_t symbol) {
+        return parse_mangled(elf.symbol_name(symbol)).scope == wanted;
+      };
+      for (const uint32_t target : captured_symbols)
+        for (const uint32_t caller : paths.callers_of({target}, same_scope))
+          if (entered.contains(caller)) group.paths.emplace_back(caller, target);
+    }
+    group.stays = static_cast<uint32_t>(entered.size());
+    group.entered_by.assign(outsiders.begin(), outsiders.end());
+    std::sort(group.entered_by.begin(), group.entered_by.end());
+    const bool alive = !group.paths.empty() && entered.size() > 1;
+    group.verdict = alive && is_entered_on_request(group) ? Verdict::kLiveSplit
+                    : alive                               ? Verdict::kLatentSplit
+                                                          : Verdict::kDeadSplit;
+    groups_.push_back(std::move(group));
+  }
+}
+
+Captures Judge::judge() {
+  Candidates candidates = find_candidates(process_);
+  group(candidates.foreign);
+  second_pass();
+  for (CaptureGroup& group : groups_) group.verdict = verdict(group);
+  judge_runtime(candidates.runtime);
+  return {std::move(groups_), candidates.set_aside};
+}
+
+}  // namespace
+
+Captures find_captures(const ProcessView& process) { return Judge(process).judge(); }
+
+std::vector<Tally> tally_family(const ProcessView& process, const CaptureGroup& group) {
+  std::map<ObjectId, std::set<NameId>> names;
+  const Images& images = process.simulation().images();
+  for (const Binding& binding : process.simulation().bindings()) {
+    if (binding.from != group.consumer || !process.counts(binding.to)) continue;
+    if (group.family.empty() && binding.to != group.own && binding.to != group.provider) continue;
+    const NameId name = process.reference(binding).name;
+    const std::string_view text = images.name(name);
+    const bool mentions = group.family.empty() ? text.substr(0, 2) != "_Z"
+                                               : text.find(group.family) != std::string_view::npos;
+    if (mentions) names[binding.to].insert(name);
+  }
+  std::vector<Tally> tallies;
+  for (const auto& [provider, set] : names)
+    tallies.push_back({provider, static_cast<uint32_t>(set.size())});
+  std::stable_sort(tallies.begin(), tallies.end(),
+                   [](const Tally& a, const Tally& b) { return a.names > b.names; });
+  return tallies;
+}
+
+}  // namespace cohabit

@@ -1,0 +1,71 @@
+// Captured bindings, and which of them are dangerous. The essay is in captures.cc and
+// docs/design/findings.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "findings/process_view.h"
+
+namespace cohabit {
+
+enum class Verdict : uint8_t {
+  kLiveSplit,        // both copies of the family work on the same objects
+  kVersionCrossing,  // references built against one version are given another's definitions
+  kLatentSplit,      // split inside its own library, which nobody has entered yet
+  kDeadSplit,        // split, but nobody enters, or can come to enter, the old copy
+  kMoved,            // all references of the consumer went to the provider together
+  kByDesign,         // the distributions involved are made for each other
+};
+
+struct Tally {
+  sim::ObjectId provider;
+  uint32_t names;
+};
+
+// References of one object that do not get what its own dependencies provide.
+struct CaptureGroup {
+  sim::ObjectId consumer = kNone;
+  sim::ObjectId provider = kNone;  // whom they are bound to
+  sim::ObjectId own = kNone;       // whom its DT_NEEDED closure would have given
+  std::string family;              // C++: as written ("6google8protobuf"); empty for C names
+  Verdict verdict = Verdict::kMoved;
+  uint32_t captured = 0;  // distinct names
+  uint32_t stays = 0;     // distinct names of the family still bound to own
+  uint32_t split_scopes = 0;         // C++ scopes with members on both sides
+  uint32_t versioned_to_plain = 0;   // of the captured: versioned reference, unversioned definition
+  uint32_t plain_to_versioned = 0;
+  std::vector<uint32_t> bindings;      // one per captured name, as indices
+  std::vector<uint32_t> staying;       // a few of the bindings that stay
+  std::vector<sim::ObjectId> entered_by;  // who calls into own for this family
+  std::vector<std::pair<uint32_t, uint32_t>> paths;  // entered symbol of own -> captured symbol
+
+  bool self() const { return consumer == own; }
+};
+
+// Why bindings that leave the closure were not judged: counts, for the curious and for tests.
+struct SetAside {
+  uint32_t raw = 0;
+  uint32_t unique = 0;
+  uint32_t weak = 0;
+  uint32_t type_info = 0;
+  uint32_t runtime = 0;
+  uint32_t same_distribution = 0;
+  uint32_t copied = 0;
+  uint32_t left = 0;
+};
+
+struct Captures {
+  std::vector<CaptureGroup> groups;
+  SetAside set_aside;
+};
+
+Captures find_captures(const ProcessView& process);
+
+// All names of the family that the consumer refers to (C++: that mention it), by who provides them,
+// most first. For words and figures, not for judging.
+std::vector<Tally> tally_family(const ProcessView& process, const CaptureGroup& group);
+
+}  // namespace cohabit

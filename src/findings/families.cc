@@ -1,0 +1,76 @@
+#include "findings/families.h"
+
+#include <utility>
+
+#include "findings/mangled.h"
+
+namespace cohabit {
+namespace {
+
+bool is_c_definition(const elf::Object& elf, uint32_t index) {
+  const elf::Sym symbol = elf.symbols[index];
+  if (symbol.st_shndx == elf::SHN_UNDEF || symbol.bind() == elf::STB_LOCAL) return false;
+  if (symbol.type() != elf::STT_FUNC && symbol.type() != elf::STT_OBJECT &&
+      symbol.type() != elf::STT_GNU_IFUNC)
+    return false;
+  return elf.symbol_name(index).substr(0, 2) != "_Z";
+}
+
+}  // namespace
+
+std::string_view Families::cpp_family(NameId name) {
+  const auto [entry, is_new] = cpp_.try_emplace(name);
+  if (is_new) entry->second = family_text(parse_mangled(process_.simulation().images().name(name)));
+  return entry->second;
+}
+
+const std::unordered_set<NameId>& Families::c_exports(ImageId image) {
+  const auto [entry, is_new] = exports_.try_emplace(image);
+  if (!is_new) return entry->second;
+  const Images& images = process_.simulation().images();
+  const elf::Object& elf = images[image].elf;
+  for (uint32_t i = 1; i < elf.symbols.size(); i++)
+    if (is_c_definition(elf, i)) entry->second.insert(images.find_name(elf.symbol_name(i)));
+  entry->second.erase(kNone);
+  return entry->second;
+}
+
+ImageId Families::home(NameId name) {
+  const Images& images = process_.simulation().images();
+  ImageId best = kNone;
+  for (uint32_t at = images.first_definition(name); at != kNone; at = images.definition(at).next) {
+    const ImageId image = images.definition(at).image;
+    if (process_.objects_of(image).empty()) continue;
+    if (best == kNone || size(image) < size(best)) best = image;
+  }
+  return best;
+}
+
+double Families::coverage(ImageId library, ImageId by) {
+  const auto [entry, is_new] = coverage_.try_emplace({library, by}, 0.0);
+  if (!is_new) return entry->second;
+  const Images& images = process_.simulation().images();
+  const auto& names = c_exports(library);
+  size_t shared = 0;
+  for (const NameId name : names)
+    for (uint32_t at = images.first_definition(name); at != kNone; at = images.definition(at).next)
+      if (images.definition(at).image == by) {
+        shared++;
+        break;
+      }
+  entry->second = names.empty() ? 0.0 : static_cast<double>(shared) / static_cast<double>(names.size());
+  return entry->second;
+}
+
+// A framework that exports all of zlib among ten thousand names is not a copy of zlib.
+bool Families::copies(ImageId a, ImageId b) {
+  constexpr double kMostly = 0.5;
+  constexpr double kGoodPart = 0.25;
+  constexpr size_t kComparable = 8;
+  if (a == b) return true;
+  if (size(a) > size(b)) std::swap(a, b);
+  return size(b) <= size(a) * kComparable && coverage(a, b) >= kMostly &&
+         coverage(b, a) >= kGoodPart;
+}
+
+}  // namespace cohabit

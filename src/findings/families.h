@@ -1,0 +1,42 @@
+// Which names belong together.
+//
+// For C++ names the scope says it (mangled.h). C names have no scope; there the process itself knows:
+// a name belongs to the smallest library that exports it. libz.so.1 exports some ninety names and a
+// framework with a static zlib exports them among its thousands, so `inflate` belongs to libz. Two
+// libraries that export mostly the same names are copies of one family (libz 1.2.3 and 1.2.13).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "findings/process_view.h"
+
+namespace cohabit {
+
+class Families {
+ public:
+  explicit Families(const ProcessView& process) : process_(process) {}
+
+  // Text of the C++ family, empty for C names and C++ names without a scope. Remembered.
+  std::string_view cpp_family(NameId name);
+  // The smallest exporter of a name, by the size of its symbol table.
+  ImageId home(NameId name);
+  // How much of the C names of `library` another one exports too: 0 to 1.
+  double coverage(ImageId library, ImageId by);
+  bool copies(ImageId a, ImageId b);
+  const std::unordered_set<NameId>& c_exports(ImageId image);
+
+ private:
+  const ProcessView& process_;
+  std::unordered_map<NameId, std::string_view> cpp_;
+  std::unordered_map<ImageId, std::unordered_set<NameId>> exports_;
+  std::map<std::pair<ImageId, ImageId>, double> coverage_;
+  size_t size(ImageId image) const { return process_.simulation().images()[image].elf.symbols.size(); }
+};
+
+}  // namespace cohabit

@@ -1,0 +1,119 @@
+#include "findings/ownership.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace cohabit {
+namespace {
+
+bool contains(const std::vector<uint32_t>& list, uint32_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// The distribution of an import, without reading Python: by its name, or by native files in a package
+// of that name.
+bool provides(const Distribution& one, std::string_view package) {
+  const auto same_letter = [](char a, char b) {
+    const auto plain = [](char c) { return c == '-' || c == '.' ? '_' : c; };
+    return std::tolower(plain(a)) == std::tolower(plain(b));
+  };
+  if (std::equal(one.name.begin(), one.name.end(), package.begin(), package.end(), same_letter))
+    return true;
+  const std::string site = one.metadata.substr(0, one.metadata.rfind('/') + 1);
+  const std::string directory = site + std::string(package) + '/';
+  const std::string module = site + std::string(package) + '.';
+  const auto is_inside = [&](const std::string& file) {
+    return file.rfind(directory, 0) == 0 || file.rfind(module, 0) == 0;
+  };
+  return std::any_of(one.native_files.begin(), one.native_files.end(), is_inside) ||
+         std::find(one.owned_packages.begin(), one.owned_packages.end(), directory) !=
+             one.owned_packages.end();
+}
+
+bool provides_one_of(const Distribution& one, const std::vector<std::string>& imports) {
+  return std::any_of(imports.begin(), imports.end(), [&](const std::string& name) {
+    return provides(one, std::string_view(name).substr(0, name.find('.')));
+  });
+}
+
+}  // namespace
+
+bool Ownership::same(uint32_t a, uint32_t b) const {
+  const auto& of_b = owners(b);
+  return std::any_of(owners(a).begin(), owners(a).end(),
+                     [&](uint32_t owner) { return contains(of_b, owner); });
+}
+
+bool Ownership::asks_for(uint32_t a, uint32_t b) const {
+  const auto& of_a = owners(a);
+  const auto& of_b = owners(b);
+  return !of_b.empty() && std::all_of(of_b.begin(), of_b.end(), [&](uint32_t wanted) {
+    return std::any_of(of_a.begin(), of_a.end(), [&](uint32_t owner) {
+      return owner == wanted || contains(distributions[owner].needs, wanted);
+    });
+  });
+}
+
+bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
+  if (imports.empty()) return true;
+  for (const std::string& name : imports) {  // an extension module imported by its own name
+    const std::string stem = name.substr(name.rfind('.') + 1) + ".";
+    if (file_of_object[object].rfind(stem, 0) == 0) return true;
+  }
+  if (requested.empty()) return true;
+  const std::vector<uint32_t>& providers = owners(provider);
+  std::vector<uint32_t> reached;
+  for (const uint32_t one : requested)
+    if (!contains(providers, one)) reached.push_back(one);
+  for (size_t at = 0; at < reached.size(); at++)
+    for (const uint32_t next : distributions[reached[at]].needs)
+      if (!contains(reached, next) && !contains(providers, next)) reached.push_back(next);
+  return std::any_of(owners(object).begin(), owners(object).end(),
+                     [&](uint32_t owner) { return contains(reached, owner); });
+}
+
+std::vector<std::string> requirement_names(std::string_view metadata) {
+  constexpr std::string_view kField = "Requires-Dist:";
+  std::vector<std::string> names;
+  while (!metadata.empty()) {
+    const size_t end = std::min(metadata.find('\n'), metadata.size());
+    std::string_view line = metadata.substr(0, end);
+    metadata.remove_prefix(std::min(end + 1, metadata.size()));
+    if (line.empty() || line == "\r") break;  // the description follows
+    if (line.substr(0, kField.size()) != kField) continue;
+    line.remove_prefix(kField.size());
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const size_t stop = line.find_first_of(" \t\r;[(<>=!~,@");
+    names.emplace_back(line.substr(0, stop));
+  }
+  return names;
+}
+
+Ownership read_ownership(const Tree& tree, const Distributions& distributions,
+                         const sim::Simulation& simulation,
+                         std::vector<std::string> imports) {
+  Ownership ownership;
+  ownership.imports = std::move(imports);
+  const auto index_of = [&](const Distribution* one) {
+    return static_cast<uint32_t>(one - distributions.all().data());
+  };
+  for (const Distribution& one : distributions.all()) {
+    OwnerDistribution owner{one.name, one.version, {}};
+    const auto metadata = tree.read_text(one.metadata + "/METADATA");
+    for (const std::string& name : requirement_names(metadata.value_or("")))
+      if (const Distribution* needed = distributions.find(name))
+        owner.needs.push_back(index_of(needed));
+    ownership.distributions.push_back(std::move(owner));
+    if (provides_one_of(one, ownership.imports)) ownership.requested.push_back(index_of(&one));
+  }
+  for (const sim::Object& object : simulation.objects()) {
+    std::vector<uint32_t>& owners = ownership.of_object.emplace_back();
+    ownership.file_of_object.push_back(object.name.substr(object.name.rfind('/') + 1));
+    if (object.image == kNone) continue;
+    for (const Distribution* one : distributions.owners(simulation.images()[object.image].real_path))
+      owners.push_back(index_of(one));
+  }
+  return ownership;
+}
+
+}  // namespace cohabit

@@ -1,0 +1,53 @@
+// Which installed distribution a loaded object belongs to, and which distributions know each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/tree.h"
+#include "facts/python/distributions.h"
+#include "sim/simulation.h"
+
+namespace cohabit {
+
+struct OwnerDistribution {
+  std::string name;
+  std::string version;
+  std::vector<uint32_t> needs;  // installed distributions that its metadata asks for
+};
+
+struct Ownership {
+  std::vector<OwnerDistribution> distributions;
+  std::vector<std::vector<uint32_t>> of_object;  // by ObjectId: all that claim the file; none: system
+
+  // What the examined statement imports, and the distributions that provide it; empty: a program of
+  // which we know nothing, so that everything in it counts as asked for.
+  std::vector<std::string> imports;
+  std::vector<uint32_t> requested;
+  std::vector<std::string> file_of_object;  // the last part of each object's path
+
+  const std::vector<uint32_t>& owners(uint32_t object) const {
+    static const std::vector<uint32_t> kNobody;
+    return object < of_object.size() ? of_object[object] : kNobody;
+  }
+  // Some distribution claims both files.
+  bool same(uint32_t a, uint32_t b) const;
+  // Every distribution that claims `b` is asked for by one that claims `a`. A file claimed by two
+  // distributions is whichever was installed last: it counts only if both are asked for.
+  bool asks_for(uint32_t a, uint32_t b) const;
+  // Whether `object` is there for something that was asked for beside the provider's distribution:
+  // a trap that a framework sets for libraries it drags in itself is not sprung by importing it.
+  bool serves_request(uint32_t object, uint32_t provider) const;
+};
+
+// From the installed metadata. Requirements that stand in extras count: what is asked for and
+// installed is what the distribution was tried with.
+Ownership read_ownership(const Tree& tree, const Distributions& distributions,
+                         const sim::Simulation& simulation,
+                         std::vector<std::string> imports);
+// The names in the Requires-Dist fields of METADATA, as written there.
+std::vector<std::string> requirement_names(std::string_view metadata);
+
+}  // namespace cohabit

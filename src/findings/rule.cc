@@ -1,0 +1,112 @@
+#include "findings/rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "findings/rules/rules.h"
+
+namespace cohabit {
+namespace {
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
+}  // namespace
+
+std::string_view severity_name(Severity severity) {
+  return severity == Severity::kError ? "error" : severity == Severity::kWarning ? "warning" : "note";
+}
+
+std::string_view certainty_name(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::kObserved:
+      return "observed";
+    case Certainty::kSimulated:
+      return "simulated";
+    case Certainty::kDeclared:
+      return "declared";
+    default:
+      return "table";
+  }
+}
+
+std::string_view safety_name(Safety safety) {
+  return safety == Safety::kSafe ? "safe" : safety == Safety::kUnsafe ? "unsafe" : "manual";
+}
+
+const std::vector<const Rule*>& all_rules() {
+  static const std::vector<const Rule*> kRules = {
+      &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104, &rules::kCb105,
+      &rules::kIo901, &rules::kLd201, &rules::kLd202, &rules::kLd203, &rules::kLd204,
+      &rules::kLd205, &rules::kLd206,
+  };
+  return kRules;
+}
+
+const Rule* find_rule_by_code(std::string_view code) {
+  const std::string wanted = upper(code);
+  for (const Rule* rule : all_rules())
+    if (rule->code == wanted || upper(rule->slug) == wanted) return rule;
+  return nullptr;
+}
+
+std::string explain_rule(const Rule& rule) {
+  return fmt::format(
+      "{} {} ({})\n\n{}\n\nWhat it finds\n{}\n\nWhy it matters\n{}\n\nExample\n{}\n\nHow to fix\n{}\n\n"
+      "Limits\n{}\n",
+      rule.code, rule.slug, severity_name(rule.severity), rule.summary, rule.finds, rule.matters,
+      rule.example, rule.fix, rule.limits);
+}
+
+std::vector<Finding> check_all(const Case& examined) {
+  std::vector<Finding> findings;
+  for (const Rule* rule : all_rules())
+    for (Finding& finding : rule->check(examined)) {
+      finding.code = rule->code;
+      finding.slug = rule->slug;
+      finding.imports = examined.imports;
+      findings.push_back(std::move(finding));
+    }
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    if (a.severity != b.severity) return a.severity > b.severity;
+    return a.symbols.count > b.symbols.count;
+  });
+  std::map<std::string, int> numbers;
+  for (Finding& finding : findings)
+    finding.id = fmt::format("{}-{}", finding.code, ++numbers[finding.code]);
+  return findings;
+}
+
+std::optional<std::string> nearest_name(std::string_view wrong,
+                                        const std::vector<std::string>& candidates) {
+  const std::string from = upper(wrong);
+  size_t best = from.size() / 3 + 2;
+  std::optional<std::string> found;
+  for (const std::string& candidate : candidates) {
+    const std::string to = upper(candidate);
+    std::vector<size_t> row(to.size() + 1);  // Levenshtein, one row at a time
+    for (size_t i = 0; i <= to.size(); i++) row[i] = i;
+    for (size_t i = 1; i <= from.size(); i++) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j <= to.size(); j++) {
+        const size_t replaced = diagonal + (from[i - 1] != to[j - 1]);
+        diagonal = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      }
+    }
+    if (row.back() < best) {
+      best = row.back();
+      found = candidate;
+    }
+  }
+  return found;
+}
+
+}  // namespace cohabit

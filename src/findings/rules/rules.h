@@ -1,0 +1,21 @@
+// Every rule, one file each. A code is never used for something else later.
+#pragma once
+
+#include "findings/rule.h"
+
+namespace cohabit::rules {
+
+extern const Rule kCb101;  // split family
+extern const Rule kCb102;  // captured across versions
+extern const Rule kCb103;  // moved as a whole
+extern const Rule kCb104;  // captured by design
+extern const Rule kCb105;  // latent split
+extern const Rule kIo901;  // unreadable input
+extern const Rule kLd201;  // library not found
+extern const Rule kLd202;  // version not found
+extern const Rule kLd203;  // undefined symbol
+extern const Rule kLd204;  // static TLS
+extern const Rule kLd205;  // executable stack
+extern const Rule kLd206;  // file refused by the loader
+
+}  // namespace cohabit::rules
