@@ -136,8 +136,8 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
     steps.clear();
     (void)search(request.name, request.loader, &steps);
     failed_search = std::move(steps);
-    return fail(fmt::format("{}: cannot open shared object file: {}", request.name,
-                            std::strerror(errno ? errno : ENOENT)));
+    const std::string why = errno ? fmt::format(": {}", std::strerror(errno)) : "";
+    return fail(request.name + ": cannot open shared object file" + why);
   }
   const Namespace& ns = namespaces[request.ns];
   const ImageId image = found->image;
