@@ -1,6 +1,235 @@
+"""For each rule of src/sim/rules.h, the smallest worlds that it decides.
+
+Each world must agree with ld.so as it is, and at least one of a rule's worlds must differ when the
+rule is switched off.
+"""
+import world as _world  # noqa: F401  makes elfimage importable
+from elfimage import DF_1_NODEFLIB, DF_1_NODELETE, DF_SYMBOLIC, RTLD_DEEPBIND, RTLD_GLOBAL, RTLD_LAZY
+from elfimage import RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW
+
+LEGACY = "tls"  # a subdirectory that ld.so up to 2.36 tries on every machine
+
+
+def lib(path, **spec):
+    return {"path": path, "lib": spec}
+
+
+def program(needed=(), refs=(), defs=(), **spec):
+    return {"path": "bin/prog", "lib": dict(spec, exec=True, needed=[*needed, "@D@", "libc.so.6"],
+                                            refs=list(refs), defs=list(defs))}
+
+
+def opens(*calls):
+    """Steps: a name, or (name, flags), or a step as it is. Slots count from 0."""
+    steps, slot = [], 0
+    for call in calls:
+        if isinstance(call, dict):
+            if call["do"] == "open":
+                call = dict(call, slot=slot)
+                slot += 1
+            steps.append(call)
+            continue
+        name, flags = call if isinstance(call, tuple) else (call, RTLD_NOW)
+        steps.append({"do": "open", "slot": slot, "name": name, "flags": flags, "from": None, "in": -1})
+        slot += 1
+    return steps
+
+
+def close(slot):
+    return {"do": "close", "slot": slot}
+
+
+def call(path, ref=0):
+    return {"do": "call", "object": path, "ref": ref, "in": -1}
+
+
+def world(*files, steps=(), env=None, **more):
+    if not any(f["path"] == "bin/prog" for f in files):
+        files += (program(),)
+    return dict(more, files=list(files), program="bin/prog", env=env or {}, steps=list(steps))
+
+
+def d(name, **more):
+    return dict(name=name, **more)
+
+
+def ref(name, reloc="glob", **more):
+    return dict(name=name, reloc=reloc, **more)
+
+
+def at(name, directory="d1"):
+    return "@W@/%s/%s" % (directory, name)
+
+
+S = ref("s")
+NOW = {"LD_BIND_NOW": "1"}
+
+SEARCH = {
+    "breadth-first": [world(lib("d1/liba.so", needed=["libc1.so"]), lib("d1/libb.so", defs=[d("s")]),
+                            lib("d1/libc1.so", defs=[d("s")]),
+                            program(["liba.so", "libb.so"], [S], rpath="@W@/d1"))],
+    "soname-match": [world(lib("d1/liba.so", soname="libx.so"), lib("d1/libb.so", needed=["libx.so"]),
+                           steps=opens(at("liba.so"), at("libb.so")))],
+    "name-match": [world(lib("d1/libn.so"), lib("d2/libn.so"), lib("d1/liba.so", needed=["libn.so"], runpath="@W@/d1"),
+                         lib("d1/libb.so", needed=["libn.so"], runpath="@W@/d2"),
+                         steps=opens(at("liba.so"), at("libb.so")))],
+    "file-id-match": [world(lib("d1/liba.so"), {"path": "d2/liba.so", "hard": "d1/liba.so"},
+                            {"path": "d3/liba.so", "link": "../d1/liba.so"},
+                            steps=opens(at("liba.so"), at("liba.so", "d2"), at("liba.so", "d3")))],
+    "rpath": [world(lib("d1/liba.so"), program(["liba.so"], rpath="@W@/d1"))],
+    "rpath-inherited": [world(lib("d1/liba.so", needed=["libb.so"], rpath="@W@/d2"),
+                              lib("d2/libb.so", needed=["libz1.so"]), lib("d2/libz1.so"),
+                              steps=opens(at("liba.so")))],
+    "rpath-of-program": [world(lib("d1/liba.so", needed=["libb.so"]), lib("d2/libb.so"), program(rpath="@W@/d2"),
+                               steps=opens(at("liba.so")))],
+    "runpath-voids-rpath": [world(lib("d1/liba.so", needed=["libb.so"], rpath="@W@/d2", runpath="@W@/d3"),
+                                  lib("d2/libb.so"), lib("d3/libb.so"), steps=opens(at("liba.so")))],
+    "runpath": [world(lib("d1/liba.so"), program(["liba.so"], runpath="@W@/d1"))],
+    "runpath-not-inherited": [world(lib("d1/liba.so", needed=["libb.so"], runpath="@W@/d2"),
+                                    lib("d2/libb.so", needed=["libz1.so"]), lib("d2/libz1.so"),
+                                    steps=opens(at("liba.so")))],
+    "library-path": [world(lib("d1/liba.so"), steps=opens("liba.so"), env={"LD_LIBRARY_PATH": "@W@/d1"})],
+    "library-path-order": [
+        world(lib("d1/liba.so"), lib("d2/liba.so"), program(["liba.so"], runpath="@W@/d2"),
+              env={"LD_LIBRARY_PATH": "@W@/d1"}),
+        world(lib("d1/liba.so"), lib("d2/liba.so"), program(["liba.so"], rpath="@W@/d2"),
+              env={"LD_LIBRARY_PATH": "@W@/d1"})],
+    "ld-cache": [world(lib("far/libcached.so"), steps=opens("libcached.so"), arch="aarch64",
+                       cache={"libcached.so": "@W@/far/libcached.so"})],
+    "default-directories": [world(lib("d1/liba.so", needed=["libm.so.6"]), steps=opens(at("liba.so")), cache={},
+                                  arch="aarch64")],
+    "nodeflib": [world(lib("d1/liba.so", needed=["libm.so.6"], flags_1=DF_1_NODEFLIB), steps=opens(at("liba.so")))],
+    "hwcaps": [world(lib("d1/liba.so"), lib("d1/glibc-hwcaps/x86-64-v2/liba.so"),
+                     program(["liba.so"], rpath="@W@/d1"), arch="x86_64"),
+               world(lib("d1/liba.so"), lib("d1/" + LEGACY + "/liba.so"), program(["liba.so"], rpath="@W@/d1"))],
+    "origin": [world(lib("d1/liba.so"), program(["liba.so"], rpath="$ORIGIN/../d1")),
+               world(lib("d1/liba.so", needed=["libb.so"], runpath="${ORIGIN}/sub"), lib("d1/sub/libb.so"),
+                     {"path": "link", "link": "d1"}, steps=opens("@W@/link/liba.so"))],
+    "caller-dropped": [world(lib("d1/libx.so", rpath="@W@/d2", opener=True, needed=["libc.so.6"]),
+                             lib("d2/liba.so", needed=["libb.so"]), lib("d2/libb.so"),
+                             steps=opens(at("libx.so"), {"do": "open", "name": "liba.so", "flags": RTLD_NOW,
+                                                         "from": "d1/libx.so", "in": -1}))],
+    "skip-wrong-class": [world(lib("d1/liba.so", raw={"ehdr": {"ident": "7f454c4601010100" + "00" * 8}}),
+                               lib("d2/liba.so", raw={"ehdr": {"machine": 40}}), lib("d3/liba.so"),
+                               program(["liba.so"], runpath="@W@/d1:@W@/d2:@W@/d3"))],
+    "preload": [world(lib("d1/liba.so", defs=[d("s")]), lib("d1/libb.so", defs=[d("s")]),
+                      program(["libb.so"], [S], rpath="@W@/d1"), env={"LD_PRELOAD": "@W@/d1/liba.so"})],
+}
+
+USER = lib("d1/libuse.so", refs=[ref("s", weak=True)])
+GIVER = lib("d1/libgive.so", defs=[d("s")])
+
+SCOPE = {
+    "global-promotion": [world(GIVER, USER, steps=opens((at("libgive.so"), RTLD_NOW | RTLD_GLOBAL), at("libuse.so")))],
+    "promotion-after-init": [world(
+        lib("d1/libgive.so", defs=[d("s")], needed=["libc.so.6"], init=[["open", at("libuse.so"), RTLD_NOW]]), USER,
+        steps=opens((at("libgive.so"), RTLD_NOW | RTLD_GLOBAL)))],
+    "promotion-of-loaded": [world(GIVER, USER, steps=opens(
+        at("libgive.so"), (at("libgive.so"), RTLD_NOW | RTLD_GLOBAL), at("libuse.so")))],
+    "deepbind": [world(lib("d1/liba.so", defs=[d("s")], refs=[S]), program(defs=[d("s")]),
+                       steps=opens((at("liba.so"), RTLD_NOW | RTLD_DEEPBIND)))],
+    "deepbind-new-only": [world(lib("d1/liba.so", defs=[d("s")], refs=[ref("s", "plt")]),
+                                lib("d1/libb.so", needed=[at("liba.so")], defs=[d("s")]), program(defs=[d("s")]),
+                                steps=opens((at("liba.so"), RTLD_LAZY), (at("libb.so"), RTLD_LAZY | RTLD_DEEPBIND),
+                                            call("d1/liba.so")))],
+    "symbolic": [world(lib("d1/liba.so", defs=[d("s")], refs=[S], symbolic=True),
+                       lib("d1/libb.so", defs=[d("s")], refs=[S], flags=DF_SYMBOLIC),
+                       program(["liba.so", "libb.so"], defs=[d("s")], rpath="@W@/d1"))],
+    "scope-appended": [world(lib("d1/liba.so", refs=[ref("s", "plt")]),
+                             lib("d1/libb.so", needed=[at("liba.so")], defs=[d("s")]),
+                             steps=opens((at("liba.so"), RTLD_LAZY), (at("libb.so"), RTLD_LAZY), call("d1/liba.so")))],
+    "namespaces": [world(lib("d1/liba.so"), steps=opens(
+        at("liba.so"), {"do": "open", "name": at("liba.so"), "flags": RTLD_NOW, "from": None, "in": -1, "to": "-1"},
+        {"do": "open", "name": at("liba.so"), "flags": RTLD_NOW, "from": None, "in": -1, "to": "s1"}))],
+    "filter": [world(lib("d1/liba.so", filter=["libb.so"], rpath="@W@/d1"), lib("d1/libb.so", defs=[d("s")]),
+                     lib("d1/libx.so", auxiliary=["libnone.so", "libb.so"], rpath="@W@/d1"),
+                     program(["liba.so", "libx.so"], [ref("s", weak=True)], rpath="@W@/d1"))],
+}
+
+ORDER = ["liba.so", "libb.so", "libuse.so"]
+
+
+def versions(a, b, use, **more):
+    """Two providers in this order and a user that is linked to the second."""
+    return world(lib("d1/liba.so", **a), lib("d1/libb.so", **b), lib("d1/libuse.so", needed=["libb.so"], refs=[use]),
+                 program(ORDER, rpath="@W@/d1"), **more)
+
+
+WANTS_V2 = ref("s", version="V2", file="libb.so")
+SYMBOLS = {
+    "version-match": [versions(dict(defs=[d("s", version="V1")]), dict(defs=[d("s", version="V2")]), WANTS_V2)],
+    "unversioned-satisfies": [versions(dict(defs=[d("s")], versions=["V9"]), dict(defs=[d("s", version="V2")]), WANTS_V2)],
+    "hidden-version": [versions(dict(defs=[d("s", version="V1", hidden=True)], versions=["V0"]), dict(defs=[d("s")]), S)],
+    "unversioned-reference": [
+        versions(dict(defs=[d("s", version="V1")], versions=["V0"]), dict(defs=[d("s")]), S),
+        versions(dict(defs=[d("s", version="V1"), d("s", version="V2", hidden=True)], versions=["V0"]),
+                 dict(defs=[d("s")]), S)],
+    "version-check": [world(lib("d1/libb.so", defs=[d("s", version="V1")]),
+                            lib("d1/liba.so", needed=["libb.so"], needs=[["libb.so", "V9"]], runpath="@W@/d1"),
+                            steps=opens(at("liba.so")))],
+    "weak-is-strong": [versions(dict(defs=[d("s", bind="weak")]), dict(defs=[d("s")]), S),
+                       versions(dict(defs=[d("s", bind="weak")]), dict(defs=[d("s")]), S, env={"LD_DYNAMIC_WEAK": "1"})],
+    "unique": [world(lib("d1/liba.so", defs=[d("u", type="object", bind="unique")], refs=[ref("u")]),
+                     lib("d1/libb.so", defs=[d("u", type="object", bind="unique")], refs=[ref("u")]),
+                     steps=opens(at("liba.so"), at("libb.so")))],
+    "unique-nodelete": [world(lib("d1/liba.so", defs=[d("u", type="object", bind="unique")], refs=[ref("u")]),
+                              steps=opens(at("liba.so"), close(0), at("liba.so")))],
+    "protected": [world(lib("d1/liba.so", defs=[d("s", vis="protected")], refs=[ref("s", "pltnow")]),
+                        program(["liba.so"], defs=[d("s")], rpath="@W@/d1")),
+                  world(lib("d1/liba.so", defs=[d("s", vis="protected")], refs=[ref("s", "glob")]),
+                        program(["liba.so"], defs=[d("s")], rpath="@W@/d1"))],
+    "hidden-visibility": [versions(dict(defs=[d("s", vis="hidden")]), dict(defs=[d("s")]), S)],
+    "copy-skips-program": [world(lib("d1/liba.so", defs=[d("s", type="object")]),
+                                 program(["liba.so"], [ref("s", "copy")], rpath="@W@/d1"))],
+    "plt-value-not-definition": [world(
+        lib("d1/libb.so", defs=[d("s")]), lib("d1/libuse.so", refs=[ref("s", "pltnow")]),
+        lib("d1/libdata.so", refs=[ref("s", "glob")]),
+        program(["libb.so", "libuse.so", "libdata.so"], [ref("s", "plt", value=True)], rpath="@W@/d1"))],
+    "lazy": [world(lib("d1/liba.so", refs=[ref("nowhere", "plt")]),
+                   steps=opens((at("liba.so"), RTLD_LAZY), close(0), (at("liba.so"), RTLD_NOW))),
+             world(lib("d1/liba.so", refs=[ref("s", "plt")]), lib("d1/libb.so", defs=[d("s")]),
+                   program(["liba.so", "libb.so"], rpath="@W@/d1"), steps=[call("d1/liba.so")])],
+    "static-tls": [world(lib("d1/liba.so", defs=[d("t", type="tls")], refs=[ref("t", "tpoff")], tls=8000),
+                         steps=opens(at("liba.so"))),
+                   world(lib("d1/liba.so", defs=[d("t", type="tls")], refs=[ref("t", "tpoff")], tls=1000),
+                         lib("d1/libb.so", defs=[d("t", type="tls")], refs=[ref("t", "tpoff")], tls=1000),
+                         steps=opens(at("liba.so"), at("libb.so"), close(0), at("libb.so"), at("liba.so")))],
+}
+
+LIFE = {
+    "relocation-order": [world(lib("d1/liba.so", needed=["libb.so"], refs=[S]), lib("d1/libb.so", defs=[d("s")], refs=[S]),
+                               program(["libb.so", "liba.so"], [S], rpath="@W@/d1")),
+                         world(lib("d1/liba.so", needed=["libb.so"], refs=[S]),  # a cycle
+                               lib("d1/libb.so", needed=["libe.so"], defs=[d("s")], refs=[S]),
+                               lib("d1/libe.so", needed=["liba.so"], refs=[S]), program(rpath="@W@/d1"),
+                               steps=opens("libb.so"))],
+    "failure-unwinds": [world(lib("d1/liba.so", needed=["libb.so", "libnone.so"], runpath="@W@/d1"), lib("d1/libb.so"),
+                              steps=opens(at("liba.so"), at("libb.so")))],
+    "close-unmaps": [world(lib("d1/liba.so"), steps=opens(at("liba.so"), close(0), at("liba.so")))],
+    "relocation-dependency": [world(GIVER, USER, steps=opens(
+        (at("libgive.so"), RTLD_NOW | RTLD_GLOBAL), at("libuse.so"), close(0), at("libgive.so"), close(1), close(2),
+        at("libgive.so")))],
+    "nodelete": [world(lib("d1/liba.so"), steps=opens((at("liba.so"), RTLD_NOW | RTLD_NODELETE), close(0), at("liba.so"))),
+                 world(lib("d1/liba.so", flags_1=DF_1_NODELETE), steps=opens(at("liba.so"), close(0), at("liba.so")))],
+    "noload": [world(lib("d1/liba.so"), steps=opens((at("liba.so"), RTLD_NOW | RTLD_NOLOAD), at("liba.so"),
+                                                    (at("liba.so"), RTLD_NOW | RTLD_NOLOAD)))],
+    "loader-relocated-last": [world(lib("d1/liba.so"), program(["liba.so"], rpath="@W@/d1"), env=NOW)],
+}
+
+# Rules that this machine cannot show on this architecture: why. docs/fidelity.md says more.
+EXCUSES = {
+    ("x86_64", "ld-cache"): "the cache of the machine is not ours to change; shown on AArch64, below a root",
+    ("x86_64", "default-directories"): "whatever they hold is in the cache too; shown on AArch64, below a root",
+}
+
+
 def all_worlds(arch):
-    return {}
+    """Rule -> worlds for this architecture. Lazy and bound at once where a world does not say."""
+    found = {}
+    for rule, worlds in {**SEARCH, **SCOPE, **SYMBOLS, **LIFE}.items():
+        found[rule] = [dict(w, arch=arch) for w in worlds if w.get("arch", arch) == arch]
+    return found
 
 
-def excused(rule):
-    return False
+def excused(arch, rule):
+    return EXCUSES.get((arch, rule))

@@ -58,7 +58,9 @@ class Truth:
 
     def reason(self):
         """Why the process did not start, in ld.so's words."""
-        for line in reversed(self.messages):
+        for line in self.messages:
+            if "no version information available" in line:
+                continue
             if line.startswith(self.program + ": "):
                 text = line[len(self.program) + 2:]
                 if not text.startswith("error: "):

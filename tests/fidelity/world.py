@@ -2,6 +2,7 @@
 
   {"arch": "x86_64", "files": [{"path": .., "lib": spec} or {"path", "link"} or {"path", "hard"} or
    {"path", "text"}], "program": path, "env": {name: value}, "cwd": path,
+   "cache": {name: path} (below a root: its /etc/ld.so.cache),
    "steps": [{"do": "open", "slot": n, "from": path or None, "in": slot or -1, "name": .., "flags": ..,
               "to": "here" or "-1" or "0" or "s3"},
              {"do": "close", "slot": n}, {"do": "call", "object": path, "in": .., "ref": n},
@@ -14,6 +15,7 @@ function through the n-th plt reference of the object.
 import json
 import os
 import shutil
+import struct
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -59,6 +61,8 @@ def materialise(world, name, place):
         write_file(file, path, number + 1, world.get("arch", "x86_64"), outside)
         ids[file["path"]] = number + 1
     world["dir"], world["outside"], world["ids"] = inside, outside, ids
+    if place.root:
+        write_cache(world.get("cache") or {}, place.root, world.get("arch"))
     with open(os.path.join(outside, "script"), "w") as f:
         f.write(script(world))
     return world
@@ -77,6 +81,22 @@ def write_file(file, path, number, arch, outside):
             f.write(blob)
         if "lib" in file:
             os.chmod(path, file.get("mode", 0o755))
+
+
+def write_cache(entries, root, arch):
+    """/etc/ld.so.cache below the root: one entry or none (more would have to be sorted)."""
+    assert len(entries) <= 1
+    strings, rows, first = b"", b"", 48 + 24 * len(entries)
+    for name, path in entries.items():
+        rows += struct.pack("<iIIIQ", 0x0A03 if arch == "aarch64" else 0x0303, first, first + len(name) + 1, 0, 0)
+        strings += name.encode() + b"\0" + path.encode() + b"\0"
+    head = b"glibc-ld.so.cache1.1" + struct.pack("<IIB3xI12x", len(entries), len(strings), 2, 0)
+    text = head + rows + strings
+    path = root + "/etc/ld.so.cache"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if not os.path.exists(path) or open(path, "rb").read() != text:
+        with open(path, "wb") as f:
+            f.write(text)
 
 
 def script(world):

@@ -366,9 +366,12 @@ class Builder:
                 tls = r["reloc"] in ("dtp", "tpoff", "tlsdesc")
                 key = (r["name"], r.get("version"), r.get("file"), bool(r.get("weak")), tls, bool(r.get("value")))
                 r["symbol"] = undefined.setdefault(key, r)
+        # The address of a function's PLT entry can stand for the function: linkers hash such symbols.
+        addresses = [r for r in undefined.values() if r.get("value")]
+        undefined = {k: r for k, r in undefined.items() if not r.get("value")}
         copies = [r for r in self.refs if r["reloc"] == "copy"]
         local = [d for d in self.defs if d.get("bind") == "local"]
-        exported = [d for d in self.defs if d.get("bind") != "local"] + copies
+        exported = [d for d in self.defs if d.get("bind") != "local"] + copies + addresses
         self.bucket_count = max(1, len(exported) * 2 // 3)
         if self.spec.get("hash", "gnu") in ("gnu", "both"):
             exported.sort(key=lambda s: gnu_hash(s["name"]) % self.bucket_count)
@@ -378,7 +381,7 @@ class Builder:
         for i, s in enumerate(self.symbols):
             s["index"] = i + 1
             s["name_at"] = self.strings.add(s["name"])
-            s["defined"] = i < len(local) or i + 1 >= self.first_exported
+            s["defined"] = (i < len(local) or i + 1 >= self.first_exported) and not s.get("value")
 
     def intern_dynamic_strings(self):
         """Entries of the dynamic section that hold strings, and the version tables."""
