@@ -28,7 +28,7 @@ class MappedFile {
   bool damaged() const;
 
  private:
-  void swap(MappedFile& other) {
+  void swap(MappedFile& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(slot_, other.slot_);

@@ -198,7 +198,7 @@ Result<bool> Simulation::State::try_cache(const std::string& name, ObjectId load
                                           FoundFile& found, std::vector<SearchStep>* steps) {
   if (!rule(Rule::kLdCache)) return false;
   const Machine& machine = sim.machine_;
-  const auto cached = machine.cache.lookup(name, machine.elf_machine, machine.hwcaps);
+  const auto cached = find_in_cache(machine, name);
   if (!cached) {
     if (steps) steps->push_back({name, "ld.so.cache", "not in the cache"});
     return false;
