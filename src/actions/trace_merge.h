@@ -23,6 +23,7 @@
 // stand inside a call.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -91,6 +92,8 @@ class TraceMerger {
   void closing(const std::string& name);
   void unmapping();
 
+  // Could a dlopen of `asked` have given `loaded`? A soname need not look like the file.
+  static bool names_fit(const std::optional<std::string>& asked, const std::string& loaded);
   std::string plain(std::string_view name) const;
   bool may_nest(int64_t tid) const;
   size_t infer(CallKind kind, const std::string& name);

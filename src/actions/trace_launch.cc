@@ -1,0 +1,174 @@
+#include "actions/trace_launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+namespace cohabit {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What ld.so is asked to write: files (loads, opens, constructors), and to see the flags of opens
+// that the tracer does not see: scopes (GLOBAL, DEEPBIND) and reloc (LAZY or NOW).
+constexpr const char* kLoaderDebug = "files,scopes,reloc";
+constexpr int kWantedHighDescriptor = 900;
+
+std::string make_nonce() {
+  uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) random = ::getpid();
+  return fmt::format("{:016x}", random);
+}
+
+// --- the environment ---
+
+std::optional<std::string> find_variable(const std::vector<std::string>& environment,
+                                         const std::string& name) {
+  for (const auto& entry : environment) {
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+void set_variable(std::vector<std::string>& environment, const std::string& entry) {
+  std::string name = entry.substr(0, entry.find('=') + 1);
+  for (auto& old : environment) {
+    if (old.starts_with(name)) {
+      old = entry;
+      return;
+    }
+  }
+  environment.push_back(entry);
+}
+
+std::vector<std::string> users_environment(const RecordOptions& options) {
+  std::vector<std::string> environment;
+  for (char** entry = environ; entry && *entry; ++entry) environment.emplace_back(*entry);
+  for (const auto& entry : options.environment) set_variable(environment, entry);
+  return environment;
+}
+
+// ld.so's log needs a variable of its own; where the user has set it, his log comes first.
+bool may_take_loader_log(const std::vector<std::string>& environment) {
+  return !find_variable(environment, "LD_DEBUG") && !find_variable(environment, "LD_DEBUG_OUTPUT");
+}
+
+void add_tracer(Launch& launch, const RecordOptions& options, const struct stat& filler) {
+  auto& environment = launch.environment;
+  auto preload = find_variable(environment, "LD_PRELOAD");
+  set_variable(environment,
+               "LD_PRELOAD=" + launch.tracer + (preload ? ":" + *preload : std::string()));
+  if (launch.takes_loader_log) {
+    environment.push_back(std::string("LD_DEBUG=") + kLoaderDebug);
+    environment.push_back("LD_DEBUG_OUTPUT=" + launch.log_prefix);
+  }
+  set_variable(environment, fmt::format("COHABIT_TRACE_RUN=1;{};{};{};{};{};{};{}",
+                                        int{options.children}, int{launch.takes_loader_log},
+                                        launch.high_descriptor, uint64_t{filler.st_dev},
+                                        uint64_t{filler.st_ino}, launch.nonce, launch.log_prefix));
+}
+
+// --- preparing ---
+
+// LD_PRELOAD has no way to write a path with a space, a colon or a "$".
+Result<std::string> loadable_path(const std::string& tracer, const std::string& directory) {
+  if (tracer.find_first_of(" :;$\t\n") == tracer.npos) return tracer;
+  std::string link = directory + "/libcohabit_trace.so";
+  if (::symlink(tracer.c_str(), link.c_str()) == 0) return link;
+  return fail(fmt::format("cannot make the link {}: {}", link, std::strerror(errno)));
+}
+
+int choose_high_descriptor() {
+  struct rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
+  rlim_t most = limit.rlim_cur / 8 * 7;
+  return static_cast<int>(std::min<rlim_t>(most, kWantedHighDescriptor));
+}
+
+}  // namespace
+
+Result<LogDirectory> LogDirectory::make() {
+  const char* set = std::getenv("TMPDIR");
+  // ld.so takes LD_PRELOAD apart at spaces and colons, and our variable at ";".
+  std::string base = set && *set == '/' && !std::strpbrk(set, " :;$") ? set : "/tmp";
+  std::string path = base + "/cohabit-trace-XXXXXX";
+  if (!::mkdtemp(path.data())) {
+    return fail(
+        fmt::format("cannot make a directory for the log in {}: {}", base, std::strerror(errno)));
+  }
+  return LogDirectory(path);
+}
+
+LogDirectory::~LogDirectory() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+std::string current_directory() {
+  std::error_code error;
+  fs::path path = fs::current_path(error);
+  return error ? "/" : path.string();
+}
+
+void remove_tracer(std::vector<std::pair<std::string, std::string>>& environment,
+                   const Launch& launch) {
+  std::erase_if(environment, [&](auto& variable) {
+    auto& [name, value] = variable;
+    if (launch.takes_loader_log && name == "LD_DEBUG" && value == kLoaderDebug) return true;
+    if (launch.takes_loader_log && name == "LD_DEBUG_OUTPUT" && value == launch.log_prefix) {
+      return true;
+    }
+    if (name != "LD_PRELOAD" || !value.starts_with(launch.tracer)) return false;
+    value.erase(0, launch.tracer.size());
+    if (!value.starts_with(':')) return value.empty();
+    value.erase(0, 1);
+    return false;
+  });
+}
+
+Result<Launch> prepare_launch(const RecordOptions& options, const std::vector<std::string>& command,
+                              const std::string& directory) {
+  if (command.empty()) return fail("no command to trace was given");
+  Launch launch;
+  launch.working_directory = options.working_directory;
+  launch.environment = users_environment(options);
+  std::string search = find_variable(launch.environment, "PATH").value_or("/usr/bin:/bin");
+  auto program = find_program(
+      command[0], search,
+      options.working_directory.empty() ? current_directory() : options.working_directory);
+  if (!program) return tl::unexpected(program.error());
+  launch.program = *program;
+  launch.arguments = command;
+  auto found = options.tracer.empty() ? find_tracer_library() : Result<std::string>(options.tracer);
+  if (!found) return tl::unexpected(found.error());
+  auto tracer = loadable_path(*found, directory);
+  if (!tracer) return tl::unexpected(tracer.error());
+  launch.tracer = *tracer;
+  launch.nonce = make_nonce();
+  launch.log_prefix = directory + "/ld";
+  launch.filler = directory + "/filler";
+  launch.high_descriptor = choose_high_descriptor();
+  launch.takes_loader_log = may_take_loader_log(launch.environment);
+
+  int filler = ::open(launch.filler.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+  struct stat status{};
+  if (filler < 0 || ::fstat(filler, &status) != 0) {
+    return fail(fmt::format("cannot write in {}: {}", directory, std::strerror(errno)));
+  }
+  ::close(filler);
+  add_tracer(launch, options, status);
+  return launch;
+}
+
+}  // namespace cohabit
