@@ -23,9 +23,9 @@ std::vector<std::string> real_paths(const Simulation& simulation) {
   for (const Object& object : simulation.objects()) {
     const Image& image = simulation.images()[object.image];
     const bool other = object.name != image.path && object.name.starts_with('/');
-    paths.push_back(other ? simulation.images().tree().real_path(object.name).value_or(
-                                image.real_path)
-                          : image.real_path);
+    paths.push_back(
+        other ? simulation.images().tree().real_path(object.name).value_or(image.real_path)
+              : image.real_path);
   }
   return paths;
 }
@@ -49,9 +49,8 @@ std::string loads_table(const Simulation& simulation) {
   for (const sim::ObjectId id : simulation.load_order()) {
     const Object& object = simulation.objects()[id];
     const bool opened = object.how == How::kDlopen;
-    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", paths[id],
-                   object.requested, opened ? "dlopen-by" : "needed-by",
-                   object.by == kNone ? "" : paths[object.by]);
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", paths[id], object.requested,
+                   opened ? "dlopen-by" : "needed-by", object.by == kNone ? "" : paths[object.by]);
   }
   return text;
 }
@@ -66,12 +65,10 @@ std::string bindings_table(const Simulation& simulation) {
       continue;
     const elf::Object& file = simulation.elf(binding.from);
     const elf::Version* version = file.version_of(binding.reference);
-    const bool is_protected =
-        file.symbols[binding.reference].visibility() == elf::STV_PROTECTED;
-    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\t{}\n",
-                   paths[binding.from], paths[binding.to],
-                   file.symbol_name(binding.reference), version ? version->name : "-",
-                   is_protected ? "protected" : "normal");
+    const bool is_protected = file.symbols[binding.reference].visibility() == elf::STV_PROTECTED;
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\t{}\n", paths[binding.from],
+                   paths[binding.to], file.symbol_name(binding.reference),
+                   version ? version->name : "-", is_protected ? "protected" : "normal");
   }
   return text;
 }

@@ -21,8 +21,7 @@ bool same_scope(const BindingCache::Relocation& relocation, const std::vector<Im
 
 }  // namespace
 
-const BindingCache::Relocation* BindingCache::find(ImageId image,
-                                                   const std::vector<ImageId>& scope,
+const BindingCache::Relocation* BindingCache::find(ImageId image, const std::vector<ImageId>& scope,
                                                    bool lazy) const {
   const auto found = relocations_.find(image);
   if (found == relocations_.end()) return nullptr;

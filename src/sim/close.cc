@@ -89,7 +89,8 @@ void Simulation::State::collect(int ns) {
     }
   }
   if (removed.empty()) return;
-  if (removed.size() > 1) {  // in the order of destruction, which decides what static TLS comes back
+  if (removed.size() >
+      1) {  // in the order of destruction, which decides what static TLS comes back
     std::vector<ObjectId> all = namespaces[ns].loaded;
     sort_maps(all, ns == 0, true);
     std::erase_if(all, [&](ObjectId id) { return used[id] != 0; });

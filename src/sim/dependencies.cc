@@ -63,8 +63,8 @@ Result<bool> Simulation::State::add_filtee(Walk& walk, size_t& at, int64_t tag,
   request.name = name;
   request.loader = current;
   request.how = How::kNeeded;
-  request.type = object(current).type == ObjectType::kExecutable ? ObjectType::kLibrary
-                                                                 : object(current).type;
+  request.type =
+      object(current).type == ObjectType::kExecutable ? ObjectType::kLibrary : object(current).type;
   const auto mapped = map_object(request);
   if (!mapped) {
     if (tag == elf::DT_AUXILIARY) return false;  // may be absent
@@ -138,8 +138,7 @@ void Simulation::State::finish_dependencies(const Walk& walk) {
   object(walk.root).has_init_order = true;
 }
 
-Result<void> Simulation::State::map_dependencies(ObjectId id,
-                                                 const std::vector<ObjectId>& preloads,
+Result<void> Simulation::State::map_dependencies(ObjectId id, const std::vector<ObjectId>& preloads,
                                                  const MapRequest& base) {
   Walk walk;
   walk.root = id;

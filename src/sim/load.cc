@@ -129,8 +129,8 @@ ObjectId Simulation::State::add_object(ImageId image, const std::string& path,
 Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
   if (const ObjectId known = find_loaded(request.name, request.ns); known != kNone) return known;
   std::vector<SearchStep> steps;
-  auto found = search(request.name, request.loader,
-                      sim.options_.keep_search_steps ? &steps : nullptr);
+  auto found =
+      search(request.name, request.loader, sim.options_.keep_search_steps ? &steps : nullptr);
   if (!found) return fail(found.error().message);
   if (found->image == kNone) {
     steps.clear();

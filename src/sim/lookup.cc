@@ -12,7 +12,9 @@
 namespace cohabit::sim {
 namespace {
 
-bool is_plt_class(RefKind kind) { return kind != RefKind::kData && kind != RefKind::kCopy; }
+bool is_plt_class(RefKind kind) {
+  return kind != RefKind::kData && kind != RefKind::kCopy;
+}
 
 }  // namespace
 
@@ -62,7 +64,8 @@ std::optional<Simulation::State::Candidate> Simulation::State::match(
       chosen = &candidate;
       continue;
     }
-    const bool hidden = (candidate.flags & Definition::kVersionHidden) && rule(Rule::kHiddenVersion);
+    const bool hidden =
+        (candidate.flags & Definition::kVersionHidden) && rule(Rule::kHiddenVersion);
     if (reference.version != 0) {
       const bool refused = reference.version_hidden || candidate.version != 0 || hidden ||
                            !rule(Rule::kUnversionedSatisfies);
@@ -96,7 +99,8 @@ Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) 
     if (met) (*met)[image] = true;
     const bool in_scope = id != kNone && position_stamp[id] == stamp && !object(id).removed &&
                           position[id] < best_position;
-    const bool skipped = reference.kind == RefKind::kCopy && in_scope && rule(Rule::kCopySkipsProgram) &&
+    const bool skipped = reference.kind == RefKind::kCopy && in_scope &&
+                         rule(Rule::kCopySkipsProgram) &&
                          object(id).type == ObjectType::kExecutable;
     if (!in_scope || skipped) {
       while (definition != kNone && images.definition(definition).image == image)

@@ -30,8 +30,8 @@ Result<OpenWork> Simulation::State::open_mapped(ObjectId id, int flags) {
   return OpenWork{id, flags, false};
 }
 
-Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flags,
-                                               ObjectId caller, int64_t ns_wanted) {
+Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flags, ObjectId caller,
+                                               int64_t ns_wanted) {
   failed_search.clear();
   if ((flags & (kRtldLazy | kRtldNow)) == 0)
     return fail(name + ": invalid mode for dlopen(): Invalid argument");

@@ -48,8 +48,8 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
     if (weak || lazy) return {};
     const elf::Version* version = elf(from).version_of(reference.symbol);
     return fail(fmt::format("{}: undefined symbol: {}{}{}", display_name(from),
-                            elf(from).symbol_name(reference.symbol),
-                            version ? ", version " : "", version ? version->name : ""));
+                            elf(from).symbol_name(reference.symbol), version ? ", version " : "",
+                            version ? version->name : ""));
   }
   found = take_unique(reference.name, found, from, reference.kind, reference.symbol, ns);
   if (reference.is_protected && found.object != from && rule(Rule::kProtected)) {
@@ -57,8 +57,8 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
     if (!own) {  // a canonical PLT entry or copy elsewhere is kept, see _dl_lookup_symbol_x
       Reference as_call = reference;
       as_call.kind = RefKind::kPltNow;
-      const Found called =
-          take_unique(reference.name, lookup(as_call, ns), from, as_call.kind, reference.symbol, ns);
+      const Found called = take_unique(reference.name, lookup(as_call, ns), from, as_call.kind,
+                                       reference.symbol, ns);
       own = called.object != kNone && called.object != from;
     }
     if (own) found = {from, reference.symbol};
@@ -97,8 +97,8 @@ Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relo
     const ObjectId provider = object(by_image[entry.provider]).real;
     const Reference& reference = references[entry.slot];
     add_dependency(id, provider, true);
-    sim.bindings_.push_back({id, provider, reference.symbol, entry.definition, entry.slot,
-                             reference.kind, call});
+    sim.bindings_.push_back(
+        {id, provider, reference.symbol, entry.definition, entry.slot, reference.kind, call});
   }
   for (const uint32_t slot : earlier.missing)
     sim.missing_.push_back({id, references[slot].symbol, true, false, call});
@@ -117,9 +117,8 @@ BindingCache::Relocation remember(const Simulation& simulation, size_t first_bin
     const bool again = symbol.bind() == elf::STB_GNU_UNIQUE ||
                        binding.kind == RefKind::kStaticTls || binding.kind == RefKind::kTlsDesc ||
                        binding.kind == RefKind::kCopy;
-    result.entries.push_back({binding.slot,
-                              again ? kNone : simulation.objects()[binding.to].image,
-                              binding.definition});
+    result.entries.push_back(
+        {binding.slot, again ? kNone : simulation.objects()[binding.to].image, binding.definition});
   }
   size_t slot = 0;
   for (size_t i = first_missing; i < simulation.missing().size(); i++) {

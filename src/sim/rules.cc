@@ -58,7 +58,9 @@ constexpr std::array<std::string_view, kRuleCount> kNames = {
 
 }  // namespace
 
-std::string_view rule_name(Rule rule) { return kNames[static_cast<size_t>(rule)]; }
+std::string_view rule_name(Rule rule) {
+  return kNames[static_cast<size_t>(rule)];
+}
 
 std::optional<Rule> find_rule(std::string_view name) {
   for (size_t i = 0; i < kRuleCount; i++)

@@ -10,56 +10,56 @@
 namespace cohabit::sim {
 
 enum class Rule {
-  kBreadthFirst,          // DT_NEEDED breadth-first, not depth-first
-  kSonameMatch,           // a loaded object's soname satisfies a name
-  kNameMatch,             // so does any name it was asked by before
-  kFileIdMatch,           // one file by two paths is one object
-  kRpath,                 // DT_RPATH
-  kRpathInherited,        // of the loaders too
-  kRpathOfProgram,        // and of the program
-  kRunpathVoidsRpath,     // an object with RUNPATH uses no RPATH
-  kRunpath,               // DT_RUNPATH
-  kRunpathNotInherited,   // never for dependencies of dependencies
-  kLibraryPath,           // LD_LIBRARY_PATH
-  kLibraryPathOrder,      // RPATH before LD_LIBRARY_PATH before RUNPATH
-  kLdCache,               // /etc/ld.so.cache
+  kBreadthFirst,         // DT_NEEDED breadth-first, not depth-first
+  kSonameMatch,          // a loaded object's soname satisfies a name
+  kNameMatch,            // so does any name it was asked by before
+  kFileIdMatch,          // one file by two paths is one object
+  kRpath,                // DT_RPATH
+  kRpathInherited,       // of the loaders too
+  kRpathOfProgram,       // and of the program
+  kRunpathVoidsRpath,    // an object with RUNPATH uses no RPATH
+  kRunpath,              // DT_RUNPATH
+  kRunpathNotInherited,  // never for dependencies of dependencies
+  kLibraryPath,          // LD_LIBRARY_PATH
+  kLibraryPathOrder,     // RPATH before LD_LIBRARY_PATH before RUNPATH
+  kLdCache,              // /etc/ld.so.cache
   kDefaultDirectories,
-  kNodeflib,              // DF_1_NODEFLIB
-  kHwcaps,                // glibc-hwcaps subdirectories
-  kOrigin,                // $ORIGIN, $LIB, $PLATFORM
-  kCallerDropped,         // the caller of dlopen serves for the opened name only
-  kSkipWrongClass,        // a file of another class or machine is passed over
-  kPreload,               // LD_PRELOAD
-  kGlobalPromotion,       // RTLD_GLOBAL
-  kPromotionAfterInit,    // takes effect after the constructors
-  kPromotionOfLoaded,     // an open of a loaded object can make it global
-  kDeepbind,              // RTLD_DEEPBIND: local scope first
-  kDeepbindNewOnly,       // acts on newly mapped objects only
-  kSymbolic,              // DT_SYMBOLIC: itself first
-  kScopeAppended,         // a loaded dependency gets the new scope appended
-  kVersionMatch,          // a versioned reference takes that version
-  kUnversionedSatisfies,  // a definition without version satisfies a versioned reference
-  kHiddenVersion,         // a hidden version is no default
-  kUnversionedReference,  // takes the base or default version; one single version will do
-  kVersionCheck,          // a missing version is an error
-  kWeakIsStrong,          // weak definitions count as any other (no LD_DYNAMIC_WEAK)
-  kUnique,                // STB_GNU_UNIQUE
-  kUniqueNodelete,        // its provider stays
-  kProtected,             // STV_PROTECTED
-  kHiddenVisibility,      // hidden definitions do not count
-  kCopySkipsProgram,      // copy relocations look past the program
-  kPltValueNotDefinition, // an undefined symbol with a value is no definition for calls
-  kRelocationOrder,       // dependencies are relocated first
-  kFailureUnwinds,        // a failed dlopen unmaps what it mapped
-  kCloseUnmaps,           // dlclose
-  kRelocationDependency,  // a binding keeps its provider
-  kNodelete,              // RTLD_NODELETE, DF_1_NODELETE
-  kNoload,                // RTLD_NOLOAD
-  kLazy,                  // jump slots bind at the first call
-  kNamespaces,            // dlmopen
-  kLoaderRelocatedLast,   // ld.so relocates itself again, last
-  kStaticTls,             // the surplus for static TLS can be used up
-  kFilter,                // DT_AUXILIARY, DT_FILTER
+  kNodeflib,               // DF_1_NODEFLIB
+  kHwcaps,                 // glibc-hwcaps subdirectories
+  kOrigin,                 // $ORIGIN, $LIB, $PLATFORM
+  kCallerDropped,          // the caller of dlopen serves for the opened name only
+  kSkipWrongClass,         // a file of another class or machine is passed over
+  kPreload,                // LD_PRELOAD
+  kGlobalPromotion,        // RTLD_GLOBAL
+  kPromotionAfterInit,     // takes effect after the constructors
+  kPromotionOfLoaded,      // an open of a loaded object can make it global
+  kDeepbind,               // RTLD_DEEPBIND: local scope first
+  kDeepbindNewOnly,        // acts on newly mapped objects only
+  kSymbolic,               // DT_SYMBOLIC: itself first
+  kScopeAppended,          // a loaded dependency gets the new scope appended
+  kVersionMatch,           // a versioned reference takes that version
+  kUnversionedSatisfies,   // a definition without version satisfies a versioned reference
+  kHiddenVersion,          // a hidden version is no default
+  kUnversionedReference,   // takes the base or default version; one single version will do
+  kVersionCheck,           // a missing version is an error
+  kWeakIsStrong,           // weak definitions count as any other (no LD_DYNAMIC_WEAK)
+  kUnique,                 // STB_GNU_UNIQUE
+  kUniqueNodelete,         // its provider stays
+  kProtected,              // STV_PROTECTED
+  kHiddenVisibility,       // hidden definitions do not count
+  kCopySkipsProgram,       // copy relocations look past the program
+  kPltValueNotDefinition,  // an undefined symbol with a value is no definition for calls
+  kRelocationOrder,        // dependencies are relocated first
+  kFailureUnwinds,         // a failed dlopen unmaps what it mapped
+  kCloseUnmaps,            // dlclose
+  kRelocationDependency,   // a binding keeps its provider
+  kNodelete,               // RTLD_NODELETE, DF_1_NODELETE
+  kNoload,                 // RTLD_NOLOAD
+  kLazy,                   // jump slots bind at the first call
+  kNamespaces,             // dlmopen
+  kLoaderRelocatedLast,    // ld.so relocates itself again, last
+  kStaticTls,              // the surplus for static TLS can be used up
+  kFilter,                 // DT_AUXILIARY, DT_FILTER
   kCount
 };
 

@@ -141,7 +141,7 @@ Result<bool> Simulation::State::try_file(const std::string& path, const std::str
     case elf::HeaderVerdict::kOtherClass:
     case elf::HeaderVerdict::kOtherMachine:
       note(probe.header.verdict == elf::HeaderVerdict::kOtherClass ? "wrong ELF class"
-                                                                    : "another machine");
+                                                                   : "another machine");
       errno = ENOENT;
       if (rule(Rule::kSkipWrongClass)) return false;
       return fail(path + ": wrong ELF class: ELFCLASS32");
@@ -230,7 +230,7 @@ Result<FoundFile> Simulation::State::search(const std::string& name, ObjectId lo
     } else {
       const bool env = phase == Phase::kLibraryPath;
       const SearchPath none;
-      const SearchPath& path = env                ? (library_path ? *library_path : none)
+      const SearchPath& path = env               ? (library_path ? *library_path : none)
                                : loader == kNone ? none
                                                  : runpath_of(loader);
       const auto result = try_path(path, name, found, steps);
@@ -250,8 +250,8 @@ Result<FoundFile> Simulation::State::search(const std::string& name, ObjectId lo
   if (!taken) return fail(taken.error().message);
   if (*taken) return found;
   const ObjectId asker = loader != kNone ? loader : program;
-  const bool nodeflib = rule(Rule::kNodeflib) && asker != kNone &&
-                        (elf(asker).flags_1 & elf::DF_1_NODEFLIB);
+  const bool nodeflib =
+      rule(Rule::kNodeflib) && asker != kNone && (elf(asker).flags_1 & elf::DF_1_NODEFLIB);
   if (nodeflib || !rule(Rule::kDefaultDirectories)) return found;
   const SearchPath defaults{"default directories", sim.machine_.default_directories};
   if (auto result = try_path(defaults, name, found, steps); !result)

@@ -17,7 +17,9 @@ Simulation::Simulation(Images& images, const Machine& machine, StartFacts start,
 
 Simulation::~Simulation() = default;
 
-bool Simulation::start() { return state_->start(); }
+bool Simulation::start() {
+  return state_->start();
+}
 
 ObjectId Simulation::find_object(const std::string& name, int ns) const {
   if (ns < 0 || ns >= kMaxNamespaces) return kNone;
@@ -40,8 +42,7 @@ ObjectId Simulation::State::caller_of(const LoaderCall& recorded) {
 }
 
 void Simulation::State::apply_close(const LoaderCall& recorded, CallResult& result) {
-  const ObjectId id =
-      sim.find_object(recorded.name.value_or(""), static_cast<int>(recorded.ns));
+  const ObjectId id = sim.find_object(recorded.name.value_or(""), static_cast<int>(recorded.ns));
   result.object = id;
   if (id == kNone) {
     sim.problems_.push_back("dlclose of " + recorded.name.value_or("") +

@@ -2,8 +2,8 @@
 //
 // The state is glibc's own (link maps, scopes, search lists, reference counts), the steps are those
 // of _dl_map_object, _dl_map_object_deps, dl_open_worker, _dl_relocate_object, _dl_lookup_symbol_x
-// and _dl_close_worker, without the memory they map: docs/design/simulation.md. Nothing is executed,
-// so constructors run only as far as the trace tells what they called.
+// and _dl_close_worker, without the memory they map: docs/design/simulation.md. Nothing is
+// executed, so constructors run only as far as the trace tells what they called.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +43,10 @@ struct ScopeElement {
 // A link map.
 struct Object {
   ImageId image = kNone;
-  std::string name;      // l_name: the path it was opened by; "" for the program
-  std::string requested;  // the name asked for when it was mapped
+  std::string name;                // l_name: the path it was opened by; "" for the program
+  std::string requested;           // the name asked for when it was mapped
   std::vector<std::string> names;  // l_libname
-  std::string origin;    // $ORIGIN
+  std::string origin;              // $ORIGIN
   int ns = 0;
   ObjectType type = ObjectType::kLoaded;
   How how = How::kNeeded;
@@ -60,7 +60,7 @@ struct Object {
   std::vector<ObjectId> init_order;  // l_initfini
   bool has_init_order = false;
   std::vector<ObjectId> relocation_dependencies;  // l_reldeps
-  std::vector<SearchStep> search;  // how it was found, when search traces are kept
+  std::vector<SearchStep> search;                 // how it was found, when search traces are kept
   int direct_open_count = 0;
   bool soname_added = false;
   bool relocated = false;
@@ -70,7 +70,7 @@ struct Object {
   bool global = false;
   bool nodelete_active = false;
   bool nodelete_pending = false;
-  bool removed = false;   // unmapped, or on its way
+  bool removed = false;  // unmapped, or on its way
   bool unmapped = false;
   int64_t static_tls_offset = -1;  // -1: not in the static block
 };
@@ -105,7 +105,7 @@ struct CallResult {
 struct Options {
   RuleSet rules;                   // tests switch single rules off
   bool keep_search_steps = false;  // strings for every place looked at: costs time
-  bool lazy_at_load = true;  // write lazy bindings as if called right after loading
+  bool lazy_at_load = true;        // write lazy bindings as if called right after loading
   // Shared by simulations over the same Images with the same rules and LD_DYNAMIC_WEAK; not owned.
   BindingCache* cache = nullptr;
 };

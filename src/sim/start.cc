@@ -112,8 +112,8 @@ std::vector<ObjectId> Simulation::State::preload_all() {
     request.loader = program;
     request.how = How::kPreload;
     if (const auto mapped = map_object(request); !mapped)
-      sim.problems_.push_back(fmt::format("{} cannot be preloaded ({}): ignored", name,
-                                          mapped.error().message));
+      sim.problems_.push_back(
+          fmt::format("{} cannot be preloaded ({}): ignored", name, mapped.error().message));
   }
   const auto& loaded = namespaces[0].loaded;
   return {loaded.begin() + static_cast<ptrdiff_t>(before), loaded.end()};

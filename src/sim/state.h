@@ -15,13 +15,13 @@ namespace cohabit::sim {
 constexpr int kRtldLazy = 1, kRtldNow = 2, kRtldNoload = 4, kRtldDeepbind = 8, kRtldGlobal = 0x100,
               kRtldNodelete = 0x1000;
 constexpr int kMaxNamespaces = 16;
-constexpr int64_t kNewNamespace = -1;    // LM_ID_NEWLM
+constexpr int64_t kNewNamespace = -1;     // LM_ID_NEWLM
 constexpr int64_t kCallerNamespace = -2;  // __LM_ID_CALLER: dlopen, not dlmopen
 
 // One namespace (link map list) of dlmopen; 0 is the base.
 struct Namespace {
   bool used = false;
-  std::vector<ObjectId> loaded;  // link-map order
+  std::vector<ObjectId> loaded;    // link-map order
   std::vector<ObjectId> by_image;  // live object of an image, kNone if none
   struct Unique {
     ObjectId object;
@@ -122,7 +122,7 @@ struct Simulation::State {
   bool dynamic_weak = false;
   ObjectId program = kNone;
   ObjectId rtld = kNone;
-  ObjectId init_first = kNone;  // GL(dl_initfirst)
+  ObjectId init_first = kNone;            // GL(dl_initfirst)
   std::vector<SearchStep> failed_search;  // of the last name that was not found
   uint32_t call = kNone;
   std::string cwd;
@@ -134,7 +134,7 @@ struct Simulation::State {
   // Lookup scratch: where each object stands in the scope being searched.
   std::vector<uint32_t> position, position_stamp;
   uint32_t stamp = 0, next_position = 0;
-  std::vector<ObjectId> entered;              // the scope, in order
+  std::vector<ObjectId> entered;             // the scope, in order
   mutable std::vector<bool>* met = nullptr;  // by image: where lookups note who defines the names
   // Objects whose relationship to the object being relocated is already settled.
   std::vector<uint32_t> dependency_stamp;

@@ -40,8 +40,7 @@ int64_t size_of(const elf::TlsSegment& tls) {
 
 void Simulation::State::lay_out_static_tls() {
   const std::string tunables = variable("GLIBC_TUNABLES").value_or("");
-  const int64_t nns =
-      std::min<int64_t>(tunable(tunables, "glibc.rtld.nns", 4), kMaxNamespaces);
+  const int64_t nns = std::min<int64_t>(tunable(tunables, "glibc.rtld.nns", 4), kMaxNamespaces);
   tls_optional = tunable(tunables, "glibc.rtld.optional_static_tls", 512);
   const int64_t surplus = (nns - 1) * kLibcTls + nns * kOtherTls + tls_optional + kLegacyTls;
   const bool tcb_first = sim.machine_.elf_machine == elf::EM_AARCH64;

@@ -21,7 +21,9 @@ bool same_name(Bytes a, Bytes b) {
 
 constexpr size_t kFirstTableSize = 1 << 18;
 
-size_t slot_of(uint32_t hash, size_t mask) { return (hash * size_t{0x9e3779b1u} >> 8) & mask; }
+size_t slot_of(uint32_t hash, size_t mask) {
+  return (hash * size_t{0x9e3779b1u} >> 8) & mask;
+}
 
 // What check_match in elf/dl-lookup.c demands of any definition, whoever asks.
 bool can_be_definition(const Sym& symbol) {
@@ -362,7 +364,8 @@ void Images::index_references(Image& image, std::vector<NameId>& symbol_names) {
                                 version && version->hidden, entry.bind() == elf::STB_WEAK,
                                 entry.visibility() == elf::STV_PROTECTED});
   };
-  for (uint64_t i = image.elf.relative_count; i < object.rela.size(); i++) add(object.rela[i], false);
+  for (uint64_t i = image.elf.relative_count; i < object.rela.size(); i++)
+    add(object.rela[i], false);
   for (uint64_t i = 0; i < object.jmprel.size(); i++) add(object.jmprel[i], true);
 }
 

@@ -26,13 +26,13 @@ constexpr uint32_t kNone = 0xffffffff;
 
 // How ld.so looks a reference up, from its relocation type (elf_machine_type_class) and table.
 enum class RefKind : uint8_t {
-  kData,      // any definition or, for addresses of functions, a canonical PLT entry
-  kTls,       // DTPMOD, DTPOFF: class PLT
-  kStaticTls, // TPOFF: class PLT, needs the object in the static TLS block
-  kTlsDesc,   // class PLT, static if there is room
-  kJumpSlot,  // DT_JMPREL: class PLT, may be bound at the first call
-  kPltNow,    // a JUMP_SLOT outside DT_JMPREL, or one that is never lazy
-  kCopy,      // skips the executable
+  kData,       // any definition or, for addresses of functions, a canonical PLT entry
+  kTls,        // DTPMOD, DTPOFF: class PLT
+  kStaticTls,  // TPOFF: class PLT, needs the object in the static TLS block
+  kTlsDesc,    // class PLT, static if there is room
+  kJumpSlot,   // DT_JMPREL: class PLT, may be bound at the first call
+  kPltNow,     // a JUMP_SLOT outside DT_JMPREL, or one that is never lazy
+  kCopy,       // skips the executable
 };
 
 // One thing an object looks up when it is relocated. Duplicates are folded: the first stays. What
@@ -50,10 +50,10 @@ struct Reference {
 struct Definition {
   // Of the symbol and of its version table entry.
   enum Flag : uint16_t {
-    kUndefined = 1,         // SHN_UNDEF with a value: a canonical PLT entry
-    kVersioned = 2,         // the image has version tables
-    kVersionHidden = 4,     // not the default version
-    kLowVersion = 8,        // version index 0, 1 or 2: what unversioned references take
+    kUndefined = 1,          // SHN_UNDEF with a value: a canonical PLT entry
+    kVersioned = 2,          // the image has version tables
+    kVersionHidden = 4,      // not the default version
+    kLowVersion = 8,         // version index 0, 1 or 2: what unversioned references take
     kHiddenVisibility = 16,  // hidden or internal
     kGlobal = 32,
     kWeak = 64,
@@ -88,7 +88,7 @@ class Images {
   // What opening this path gives, as ld.so's open_verify sees it for programs of `machine`. The
   // file system counts as frozen: every path is looked at once.
   struct Probe {
-    int error = 0;         // errno when the file could not be opened or read, else 0
+    int error = 0;          // errno when the file could not be opened or read, else 0
     ImageId image = kNone;  // only when the header is loadable
     elf::HeaderCheck header;
   };

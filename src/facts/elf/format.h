@@ -130,7 +130,7 @@ constexpr uint32_t R_X86_64_NONE = 0, R_X86_64_COPY = 5, R_X86_64_JUMP_SLOT = 7,
                    R_X86_64_RELATIVE64 = 38;
 constexpr uint32_t R_AARCH64_NONE = 0, R_AARCH64_COPY = 1024, R_AARCH64_JUMP_SLOT = 1026,
                    R_AARCH64_RELATIVE = 1027, R_AARCH64_TLS_DTPMOD = 1028,
-                   R_AARCH64_TLS_DTPREL = 1029, R_AARCH64_TLS_TPREL = 1030, R_AARCH64_TLSDESC = 1031,
-                   R_AARCH64_IRELATIVE = 1032;
+                   R_AARCH64_TLS_DTPREL = 1029, R_AARCH64_TLS_TPREL = 1030,
+                   R_AARCH64_TLSDESC = 1031, R_AARCH64_IRELATIVE = 1032;
 
 }  // namespace cohabit::elf

@@ -134,11 +134,12 @@ class Parser {
     const uint64_t available = file_.from(dynamic_.p_offset).size();
     if (dynamic_.p_filesz > available)
       defect(dynamic_.p_offset, "the dynamic section goes past the end of the file");
-    const uint64_t count = std::min(
-        {dynamic_.p_filesz / sizeof(Dyn), available / sizeof(Dyn), kMaxDynamicEntries});
+    const uint64_t count =
+        std::min({dynamic_.p_filesz / sizeof(Dyn), available / sizeof(Dyn), kMaxDynamicEntries});
     const auto entries = file_.table<Dyn>(dynamic_.p_offset, count);
     if (!entries) return;
-    for (uint64_t i = 0; i < count && (*entries)[i].d_tag != DT_NULL; i++) read_entry((*entries)[i]);
+    for (uint64_t i = 0; i < count && (*entries)[i].d_tag != DT_NULL; i++)
+      read_entry((*entries)[i]);
     read_strings();
     read_symbols();
     read_versions();
@@ -153,27 +154,69 @@ class Parser {
       case DT_FILTER:
         tables_.dependencies.emplace_back(entry.d_tag, value);
         break;
-      case DT_STRTAB: tables_.strtab = value, tables_.has_strtab = true; break;
-      case DT_STRSZ: tables_.strsz = value; break;
-      case DT_SYMTAB: tables_.symtab = value, tables_.has_symtab = true; break;
-      case DT_HASH: tables_.hash = value, tables_.has_hash = true; break;
-      case DT_GNU_HASH: tables_.gnu_hash = value, tables_.has_gnu_hash = true; break;
-      case DT_VERSYM: tables_.versym = value, tables_.has_versym = true; break;
-      case DT_VERNEED: tables_.verneed = value, tables_.has_verneed = true; break;
-      case DT_VERDEF: tables_.verdef = value, tables_.has_verdef = true; break;
-      case DT_RELA: tables_.rela = value, tables_.has_rela = true; break;
-      case DT_RELASZ: tables_.relasz = value; break;
-      case DT_RELACOUNT: tables_.relacount = value; break;
-      case DT_JMPREL: tables_.jmprel = value, tables_.has_jmprel = true; break;
-      case DT_PLTRELSZ: tables_.pltrelsz = value; break;
-      case DT_PLTREL: tables_.pltrel = value; break;
-      case DT_SONAME: tables_.soname = value, tables_.has_soname = true; break;
-      case DT_RPATH: tables_.rpath = value, tables_.has_rpath = true; break;
-      case DT_RUNPATH: tables_.runpath = value, tables_.has_runpath = true; break;
-      case DT_SYMBOLIC: object_.symbolic = true; break;
-      case DT_TEXTREL: object_.textrel = true; break;
-      case DT_BIND_NOW: object_.bind_now = true; break;
-      case DT_RELR: object_.has_relr = true; break;
+      case DT_STRTAB:
+        tables_.strtab = value, tables_.has_strtab = true;
+        break;
+      case DT_STRSZ:
+        tables_.strsz = value;
+        break;
+      case DT_SYMTAB:
+        tables_.symtab = value, tables_.has_symtab = true;
+        break;
+      case DT_HASH:
+        tables_.hash = value, tables_.has_hash = true;
+        break;
+      case DT_GNU_HASH:
+        tables_.gnu_hash = value, tables_.has_gnu_hash = true;
+        break;
+      case DT_VERSYM:
+        tables_.versym = value, tables_.has_versym = true;
+        break;
+      case DT_VERNEED:
+        tables_.verneed = value, tables_.has_verneed = true;
+        break;
+      case DT_VERDEF:
+        tables_.verdef = value, tables_.has_verdef = true;
+        break;
+      case DT_RELA:
+        tables_.rela = value, tables_.has_rela = true;
+        break;
+      case DT_RELASZ:
+        tables_.relasz = value;
+        break;
+      case DT_RELACOUNT:
+        tables_.relacount = value;
+        break;
+      case DT_JMPREL:
+        tables_.jmprel = value, tables_.has_jmprel = true;
+        break;
+      case DT_PLTRELSZ:
+        tables_.pltrelsz = value;
+        break;
+      case DT_PLTREL:
+        tables_.pltrel = value;
+        break;
+      case DT_SONAME:
+        tables_.soname = value, tables_.has_soname = true;
+        break;
+      case DT_RPATH:
+        tables_.rpath = value, tables_.has_rpath = true;
+        break;
+      case DT_RUNPATH:
+        tables_.runpath = value, tables_.has_runpath = true;
+        break;
+      case DT_SYMBOLIC:
+        object_.symbolic = true;
+        break;
+      case DT_TEXTREL:
+        object_.textrel = true;
+        break;
+      case DT_BIND_NOW:
+        object_.bind_now = true;
+        break;
+      case DT_RELR:
+        object_.has_relr = true;
+        break;
       case DT_FLAGS:
         object_.flags = value;
         object_.symbolic |= (value & DF_SYMBOLIC) != 0;
@@ -218,7 +261,8 @@ class Parser {
   }
 
   void read_symbols() {
-    if (tables_.has_symtab) object_.symbols = whole_table<Sym>(at_address(tables_.symtab, "DT_SYMTAB"));
+    if (tables_.has_symtab)
+      object_.symbols = whole_table<Sym>(at_address(tables_.symtab, "DT_SYMTAB"));
     if (tables_.has_versym)
       object_.versym = whole_table<uint16_t>(at_address(tables_.versym, "DT_VERSYM"));
     if (tables_.has_gnu_hash) read_gnu_hash(at_address(tables_.gnu_hash, "DT_GNU_HASH"));
@@ -235,8 +279,8 @@ class Parser {
     const auto buckets = bytes.table<uint32_t>(buckets_at, *bucket_count);
     if (!bloom || !buckets) return bad();
     const Bytes chain = bytes.from(buckets_at + uint64_t{*bucket_count} * 4);
-    object_.gnu_hash = GnuHash{*bucket_count, *symbol_offset, *bloom_shift & 63, *bloom,
-                               *buckets,      whole_table<uint32_t>(chain)};
+    object_.gnu_hash = GnuHash{*bucket_count, *symbol_offset, *bloom_shift & 63,
+                               *bloom,        *buckets,       whole_table<uint32_t>(chain)};
   }
 
   void read_sysv_hash(Bytes bytes) {
@@ -282,8 +326,7 @@ class Parser {
       const auto def = bytes.read<Verdef>(at);
       if (!def) return defect(tables_.verdef + at, "DT_VERDEF goes past its segment");
       const auto aux = bytes.read<Verdaux>(at + def->vd_aux);
-      object_.version_definitions.push_back({aux ? object_.string(aux->vda_name) : "",
-                                             def->vd_hash,
+      object_.version_definitions.push_back({aux ? object_.string(aux->vda_name) : "", def->vd_hash,
                                              static_cast<uint16_t>(def->vd_ndx & kVersionIndex),
                                              (def->vd_flags & VER_FLG_BASE) != 0});
       if (def->vd_next == 0) return;
@@ -321,8 +364,7 @@ class Parser {
   }
 
   void read_relocations() {
-    if (tables_.has_rela)
-      object_.rela = relocation_table(tables_.rela, tables_.relasz, "DT_RELA");
+    if (tables_.has_rela) object_.rela = relocation_table(tables_.rela, tables_.relasz, "DT_RELA");
     if (tables_.has_jmprel && tables_.pltrel == static_cast<uint64_t>(DT_RELA))
       object_.jmprel = relocation_table(tables_.jmprel, tables_.pltrelsz, "DT_JMPREL");
     object_.relative_count = std::min(tables_.relacount, object_.rela.size());
@@ -334,7 +376,9 @@ class Parser {
   Tables tables_;
 };
 
-HeaderCheck fatal(const char* message) { return {HeaderVerdict::kFatal, message}; }
+HeaderCheck fatal(const char* message) {
+  return {HeaderVerdict::kFatal, message};
+}
 
 // e_ident[EI_OSABI] and [EI_ABIVERSION] as sysdeps/gnu/ldsodefs.h of glibc accepts them.
 bool acceptable_abi(const uint8_t* ident) {
@@ -379,7 +423,9 @@ HeaderCheck check_header(Bytes file, uint16_t machine) {
   return {};
 }
 
-Object parse(Bytes file) { return Parser(file).run(); }
+Object parse(Bytes file) {
+  return Parser(file).run();
+}
 
 // h = h*33 + c over the name. Four characters a step: the multiplications of one step do not wait
 // for each other, which is what makes hashing 40 MB of mangled names cheap.

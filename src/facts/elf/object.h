@@ -87,8 +87,8 @@ struct Object {
   std::optional<std::string_view> rpath;
   std::optional<std::string_view> runpath;
   std::vector<Dependency> dependencies;
-  uint64_t flags = 0;    // DF_*
-  uint64_t flags_1 = 0;  // DF_1_*
+  uint64_t flags = 0;     // DF_*
+  uint64_t flags_1 = 0;   // DF_1_*
   bool symbolic = false;  // DT_SYMBOLIC or DF_SYMBOLIC
   bool bind_now = false;  // DT_BIND_NOW, DF_BIND_NOW or DF_1_NOW
   bool textrel = false;
@@ -104,9 +104,9 @@ struct Object {
   std::optional<GnuHash> gnu_hash;
   std::optional<SysvHash> sysv_hash;
 
-  Table<Rela> rela;    // DT_RELA
+  Table<Rela> rela;             // DT_RELA
   uint64_t relative_count = 0;  // DT_RELACOUNT: leading entries of rela without a symbol
-  Table<Rela> jmprel;  // DT_JMPREL
+  Table<Rela> jmprel;           // DT_JMPREL
 
   std::vector<Defect> defects;
 
