@@ -137,7 +137,8 @@ void CallPaths::add_edge(uint64_t site, uint64_t target) {
   }
 }
 
-// First the PLT: `jmp *slot(%rip)` (ff 25), with endbr64 and bnd before it or not. Then every field.
+// First the PLT: `jmp *slot(%rip)` (ff 25), with endbr64 and bnd before it or not. Then every
+// field.
 void CallPaths::scan_x86_64(const Image& image) {
   const std::vector<Code> code = code_of(image);
   for (const Code& part : code) {
@@ -146,7 +147,8 @@ void CallPaths::scan_x86_64(const Image& image) {
       const uint64_t here = part.address + i;
       const auto slot = symbol_of_slot_.find(here + 6 + read_i32(&part.bytes[i + 2]));
       if (slot == symbol_of_slot_.end()) continue;
-      for (const uint64_t before : {0, 1, 4, 5}) symbol_of_stub_.try_emplace(here - before, slot->second);
+      for (const uint64_t before : {0, 1, 4, 5})
+        symbol_of_stub_.try_emplace(here - before, slot->second);
     }
   }
   for (const Code& part : code) {
@@ -166,7 +168,8 @@ void CallPaths::scan_x86_64(const Image& image) {
 // BL and B reach functions and stubs directly; a stub is ADRP x16; LDR x17, [x16, #offset].
 void CallPaths::scan_aarch64(const Image& image) {
   const auto page_of_adrp = [](uint64_t here, uint32_t word) {
-    const int64_t immediate = (static_cast<int64_t>((word >> 5) & 0x7ffff) << 2) | ((word >> 29) & 3);
+    const int64_t immediate =
+        (static_cast<int64_t>((word >> 5) & 0x7ffff) << 2) | ((word >> 29) & 3);
     return (here & ~uint64_t{0xfff}) + ((immediate << 43) >> 31);
   };
   const std::vector<Code> code = code_of(image);

@@ -1,10 +1,11 @@
 // Who calls whom inside one library, read from its machine code.
 //
-// A symbol table tells that a library's own references to g() were bound elsewhere, but not which of
-// its functions reach g(). That decides whether a split is alive: libstdc++'s
-// std::random_device::_M_init(string const&) ends in a call of its other _M_init, so when that one is
-// captured, whoever enters the first works with two implementations of one object. Where the same
-// class only *constructs* through a captured function that no entered member calls, nothing happens.
+// A symbol table tells that a library's own references to g() were bound elsewhere, but not which
+// of its functions reach g(). That decides whether a split is alive: libstdc++'s
+// std::random_device::_M_init(string const&) ends in a call of its other _M_init, so when that one
+// is captured, whoever enters the first works with two implementations of one object. Where the
+// same class only *constructs* through a captured function that no entered member calls, nothing
+// happens.
 //
 // No disassembler is needed. Function bounds come from .eh_frame_hdr (which lists also functions
 // without a symbol); a 32-bit field whose value, taken relative to its end, is the first byte of a
@@ -48,13 +49,13 @@ class CallPaths {
   uint32_t function_at(uint64_t address) const;
 
   bool known_ = false;
-  std::vector<Function> functions_;                                   // sorted
-  std::unordered_map<uint64_t, uint32_t> function_by_begin_;          // address -> function
-  std::unordered_map<uint64_t, uint32_t> symbol_of_slot_;             // GOT address -> symbol
-  std::unordered_map<uint64_t, uint32_t> symbol_of_stub_;             // PLT stub -> symbol
-  std::unordered_map<uint32_t, std::vector<uint32_t>> exported_as_;   // function -> symbols
-  std::unordered_map<uint32_t, std::vector<uint32_t>> callers_;       // function -> functions
-  std::unordered_map<uint32_t, std::vector<uint32_t>> users_;         // symbol -> functions
+  std::vector<Function> functions_;                                  // sorted
+  std::unordered_map<uint64_t, uint32_t> function_by_begin_;         // address -> function
+  std::unordered_map<uint64_t, uint32_t> symbol_of_slot_;            // GOT address -> symbol
+  std::unordered_map<uint64_t, uint32_t> symbol_of_stub_;            // PLT stub -> symbol
+  std::unordered_map<uint32_t, std::vector<uint32_t>> exported_as_;  // function -> symbols
+  std::unordered_map<uint32_t, std::vector<uint32_t>> callers_;      // function -> functions
+  std::unordered_map<uint32_t, std::vector<uint32_t>> users_;        // symbol -> functions
 };
 
 template <class MayPass>

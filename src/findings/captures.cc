@@ -1,16 +1,18 @@
 // Which captures matter?
 //
 // In a healthy process with two frameworks thousands of references leave the dependency closure of
-// their object: 13,144 in `import torch, paddleocr`, which works; 8,940 in `import paddleocr`, which
-// dies. Counting does not separate them; four questions do.
+// their object: 13,144 in `import torch, paddleocr`, which works; 8,940 in `import paddleocr`,
+// which dies. Counting does not separate them; four questions do.
 //
 //   Was it meant?        Unique symbols, vague linkage and the language runtimes are made to be
-//                        shared; libraries of one distribution, or of distributions that ask for one
-//                        another, were linked to be together.
-//   Is the family split? A library whose references *all* went to another copy works with that copy.
+//                        shared; libraries of one distribution, or of distributions that ask for
+//                        one another, were linked to be together.
+//   Is the family split? A library whose references *all* went to another copy works with that
+//   copy.
 //                        One whose references went partly there hands objects of one implementation
 //                        to functions of the other.
-//   Is the old half entered?  When it is the library itself whose inner references are captured, this
+//   Is the old half entered?  When it is the library itself whose inner references are captured,
+//   this
 //                        matters to those who call into it. If nobody does, it sleeps; and if the
 //                        provider is global, so that all who come later go there too, it is dead.
 //   Are the versions right?  glibc lets a definition without version satisfy a versioned reference.
@@ -43,7 +45,9 @@ using sim::ObjectId;
 
 constexpr size_t kKeptExamples = 64;
 
-uint64_t pair_key(ObjectId a, ObjectId b) { return uint64_t{a} << 32 | b; }
+uint64_t pair_key(ObjectId a, ObjectId b) {
+  return uint64_t{a} << 32 | b;
+}
 
 class Judge {
  public:
@@ -53,7 +57,7 @@ class Judge {
   Captures judge();
 
  private:
-  struct Work {  // what the second pass collects for a group
+  struct Work {                         // what the second pass collects for a group
     std::unordered_set<ImageId> homes;  // C: the libraries whose names were captured
     std::unordered_set<std::string_view> captured_scopes;
     std::unordered_set<std::string_view> staying_scopes;
@@ -131,9 +135,9 @@ bool Judge::is_significant(const Binding& binding) const {
          (bind == elf::STB_WEAK && elf.symbol_name(binding.definition).substr(0, 2) != "_Z");
 }
 
-// C names are known to belong together when the provider has a good part of the library that they are
-// from, or the consumer takes a good part of them from it. Where the smallest exporter is itself a
-// framework that carries many things, its other names say nothing.
+// C names are known to belong together when the provider has a good part of the library that they
+// are from, or the consumer takes a good part of them from it. Where the smallest exporter is
+// itself a framework that carries many things, its other names say nothing.
 bool Judge::home_is_known(ImageId home, const CaptureGroup& group) {
   constexpr double kGoodPart = 0.25;
   const ImageId image = process_.object(group.provider).image;
@@ -220,7 +224,8 @@ bool Judge::names_soname_of(ObjectId who, ObjectId library) const {
     if (!bytes) continue;
     // Not in the string table: a DT_NEEDED there would have made it the own provider.
     const std::string_view text = bytes->text();
-    for (size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + 1))
+    for (size_t at = text.find(wanted); at != std::string_view::npos;
+         at = text.find(wanted, at + 1))
       if (text.data() + at < strings.data() || text.data() + at >= strings.data() + strings.size())
         return true;
   }
@@ -228,8 +233,8 @@ bool Judge::names_soname_of(ObjectId who, ObjectId library) const {
 }
 
 // Stubs that a framework exports for libraries of its own are given to those libraries on purpose:
-// the framework asks for them, and they are who is captured. And a plug-in that asks for a framework
-// is built on what that exports.
+// the framework asks for them, and they are who is captured. And a plug-in that asks for a
+// framework is built on what that exports.
 bool Judge::by_design(const CaptureGroup& group, bool crossing) const {
   const Ownership& ownership = process_.ownership();
   if (ownership.asks_for(group.consumer, group.provider)) return true;
@@ -343,7 +348,9 @@ Captures Judge::judge() {
 
 }  // namespace
 
-Captures find_captures(const ProcessView& process) { return Judge(process).judge(); }
+Captures find_captures(const ProcessView& process) {
+  return Judge(process).judge();
+}
 
 std::vector<Tally> tally_family(const ProcessView& process, const CaptureGroup& group) {
   std::map<ObjectId, std::set<NameId>> names;

@@ -32,14 +32,14 @@ struct CaptureGroup {
   sim::ObjectId own = kNone;       // whom its DT_NEEDED closure would have given
   std::string family;              // C++: as written ("6google8protobuf"); empty for C names
   Verdict verdict = Verdict::kMoved;
-  uint32_t captured = 0;  // distinct names
-  uint32_t stays = 0;     // distinct names of the family still bound to own
-  uint32_t split_scopes = 0;         // C++ scopes with members on both sides
-  uint32_t versioned_to_plain = 0;   // of the captured: versioned reference, unversioned definition
+  uint32_t captured = 0;            // distinct names
+  uint32_t stays = 0;               // distinct names of the family still bound to own
+  uint32_t split_scopes = 0;        // C++ scopes with members on both sides
+  uint32_t versioned_to_plain = 0;  // of the captured: versioned reference, unversioned definition
   uint32_t plain_to_versioned = 0;
-  std::vector<uint32_t> bindings;      // one per captured name, as indices
-  std::vector<uint32_t> staying;       // a few of the bindings that stay
-  std::vector<sim::ObjectId> entered_by;  // who calls into own for this family
+  std::vector<uint32_t> bindings;                    // one per captured name, as indices
+  std::vector<uint32_t> staying;                     // a few of the bindings that stay
+  std::vector<sim::ObjectId> entered_by;             // who calls into own for this family
   std::vector<std::pair<uint32_t, uint32_t>> paths;  // entered symbol of own -> captured symbol
 
   bool self() const { return consumer == own; }

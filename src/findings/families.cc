@@ -58,7 +58,8 @@ double Families::coverage(ImageId library, ImageId by) {
         shared++;
         break;
       }
-  entry->second = names.empty() ? 0.0 : static_cast<double>(shared) / static_cast<double>(names.size());
+  entry->second =
+      names.empty() ? 0.0 : static_cast<double>(shared) / static_cast<double>(names.size());
   return entry->second;
 }
 

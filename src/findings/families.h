@@ -1,9 +1,10 @@
 // Which names belong together.
 //
-// For C++ names the scope says it (mangled.h). C names have no scope; there the process itself knows:
-// a name belongs to the smallest library that exports it. libz.so.1 exports some ninety names and a
-// framework with a static zlib exports them among its thousands, so `inflate` belongs to libz. Two
-// libraries that export mostly the same names are copies of one family (libz 1.2.3 and 1.2.13).
+// For C++ names the scope says it (mangled.h). C names have no scope; there the process itself
+// knows: a name belongs to the smallest library that exports it. libz.so.1 exports some ninety
+// names and a framework with a static zlib exports them among its thousands, so `inflate` belongs
+// to libz. Two libraries that export mostly the same names are copies of one family (libz 1.2.3
+// and 1.2.13).
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,9 @@ class Families {
   std::unordered_map<NameId, std::string_view> cpp_;
   std::unordered_map<ImageId, std::unordered_set<NameId>> exports_;
   std::map<std::pair<ImageId, ImageId>, double> coverage_;
-  size_t size(ImageId image) const { return process_.simulation().images()[image].elf.symbols.size(); }
+  size_t size(ImageId image) const {
+    return process_.simulation().images()[image].elf.symbols.size();
+  }
 };
 
 }  // namespace cohabit

@@ -24,10 +24,10 @@ struct Symbols {
   std::vector<std::string> examples;  // as in the file; people get them demangled
 };
 
-// One fact. `text` is a sentence part that stands before the library, e.g. "17 of its 30 references to
-// itself bind to"; rows with the same consumer belong together.
+// One fact. `text` is a sentence part that stands before the library, e.g. "17 of its 30 references
+// to itself bind to"; rows with the same consumer belong together.
 struct Evidence {
-  std::string kind;      // captured, stays, elsewhere, entered, call, opened, search, observed, place
+  std::string kind;  // captured, stays, elsewhere, entered, call, opened, search, observed, place
   std::string text;
   std::string consumer;  // whose references, as a path; may be empty
   std::string library;   // the other party, as a path; may be empty

@@ -10,9 +10,15 @@ namespace {
 
 constexpr int kMaxDepth = 200;  // nested template arguments of a hostile name
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
 
 // Walks over the parts of a mangled name. A part it cannot read makes it fail, never guess.
 class Walker {

@@ -10,8 +10,8 @@ bool contains(const std::vector<uint32_t>& list, uint32_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// The distribution of an import, without reading Python: by its name, or by native files in a package
-// of that name.
+// The distribution of an import, without reading Python: by its name, or by native files in a
+// package of that name.
 bool provides(const Distribution& one, std::string_view package) {
   const auto same_letter = [](char a, char b) {
     const auto plain = [](char c) { return c == '-' || c == '.' ? '_' : c; };
@@ -90,8 +90,7 @@ std::vector<std::string> requirement_names(std::string_view metadata) {
 }
 
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
-                         const sim::Simulation& simulation,
-                         std::vector<std::string> imports) {
+                         const sim::Simulation& simulation, std::vector<std::string> imports) {
   Ownership ownership;
   ownership.imports = std::move(imports);
   const auto index_of = [&](const Distribution* one) {
@@ -110,7 +109,8 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
     std::vector<uint32_t>& owners = ownership.of_object.emplace_back();
     ownership.file_of_object.push_back(object.name.substr(object.name.rfind('/') + 1));
     if (object.image == kNone) continue;
-    for (const Distribution* one : distributions.owners(simulation.images()[object.image].real_path))
+    for (const Distribution* one :
+         distributions.owners(simulation.images()[object.image].real_path))
       owners.push_back(index_of(one));
   }
   return ownership;

@@ -20,7 +20,8 @@ struct OwnerDistribution {
 
 struct Ownership {
   std::vector<OwnerDistribution> distributions;
-  std::vector<std::vector<uint32_t>> of_object;  // by ObjectId: all that claim the file; none: system
+  std::vector<std::vector<uint32_t>>
+      of_object;  // by ObjectId: all that claim the file; none: system
 
   // What the examined statement imports, and the distributions that provide it; empty: a program of
   // which we know nothing, so that everything in it counts as asked for.
@@ -45,8 +46,7 @@ struct Ownership {
 // From the installed metadata. Requirements that stand in extras count: what is asked for and
 // installed is what the distribution was tried with.
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
-                         const sim::Simulation& simulation,
-                         std::vector<std::string> imports);
+                         const sim::Simulation& simulation, std::vector<std::string> imports);
 // The names in the Requires-Dist fields of METADATA, as written there.
 std::vector<std::string> requirement_names(std::string_view metadata);
 

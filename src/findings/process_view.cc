@@ -4,10 +4,11 @@
 //   the C library   The program's loader is part of it and defines version names (GLIBC_2.2.5 and
 //                   so on in DT_VERDEF). Whoever else defines one of the same names is of the same
 //                   release: libc, libm, libpthread, libdl, ...
-//   the C++ runtime Symbol versions, no dependencies but the C library and plain C helpers, and most
-//                   of its strong C++ functions lie in std, which the grammar of mangled names marks
-//                   (St) and the language reserves to the implementation. A framework that carries
-//                   a static copy of it exports mostly other things.
+//   the C++ runtime Symbol versions, no dependencies but the C library and plain C helpers, and
+//   most
+//                   of its strong C++ functions lie in std, which the grammar of mangled names
+//                   marks (St) and the language reserves to the implementation. A framework that
+//                   carries a static copy of it exports mostly other things.
 //   its helpers     What the C++ runtime needs beside the C library: the unwinder.
 #include "findings/process_view.h"
 

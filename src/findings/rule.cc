@@ -20,7 +20,9 @@ std::string upper(std::string_view text) {
 }  // namespace
 
 std::string_view severity_name(Severity severity) {
-  return severity == Severity::kError ? "error" : severity == Severity::kWarning ? "warning" : "note";
+  return severity == Severity::kError     ? "error"
+         : severity == Severity::kWarning ? "warning"
+                                          : "note";
 }
 
 std::string_view certainty_name(Certainty certainty) {
@@ -42,9 +44,9 @@ std::string_view safety_name(Safety safety) {
 
 const std::vector<const Rule*>& all_rules() {
   static const std::vector<const Rule*> kRules = {
-      &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104, &rules::kCb105,
-      &rules::kIo901, &rules::kLd201, &rules::kLd202, &rules::kLd203, &rules::kLd204,
-      &rules::kLd205, &rules::kLd206,
+      &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104,
+      &rules::kCb105, &rules::kIo901, &rules::kLd201, &rules::kLd202,
+      &rules::kLd203, &rules::kLd204, &rules::kLd205, &rules::kLd206,
   };
   return kRules;
 }
@@ -58,7 +60,8 @@ const Rule* find_rule_by_code(std::string_view code) {
 
 std::string explain_rule(const Rule& rule) {
   return fmt::format(
-      "{} {} ({})\n\n{}\n\nWhat it finds\n{}\n\nWhy it matters\n{}\n\nExample\n{}\n\nHow to fix\n{}\n\n"
+      "{} {} ({})\n\n{}\n\nWhat it finds\n{}\n\nWhy it matters\n{}\n\nExample\n{}\n\nHow to "
+      "fix\n{}\n\n"
       "Limits\n{}\n",
       rule.code, rule.slug, severity_name(rule.severity), rule.summary, rule.finds, rule.matters,
       rule.example, rule.fix, rule.limits);

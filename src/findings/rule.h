@@ -26,7 +26,7 @@ struct Case {
 struct Rule {
   std::string_view code;
   std::string_view slug;
-  Severity severity;  // the usual one; a check may say less
+  Severity severity;         // the usual one; a check may say less
   std::string_view summary;  // one line
   std::string_view finds;
   std::string_view matters;

@@ -26,7 +26,8 @@ std::vector<std::vector<const CaptureGroup*>> merge_groups(const Case& examined,
 // Libraries, symbols and the rows of evidence of some groups.
 void describe_groups(const Case& examined, const std::vector<const CaptureGroup*>& groups,
                      Finding& finding);
-// How the provider got in front: opened with RTLD_GLOBAL by whom, or first in the scope of its opener.
+// How the provider got in front: opened with RTLD_GLOBAL by whom, or first in the scope of its
+// opener.
 void describe_provider(const Case& examined, const CaptureGroup& group, Finding& finding);
 // What can be done about it.
 void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups, Finding& finding);

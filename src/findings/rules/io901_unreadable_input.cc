@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "findings/rules/rules.h"
+#include "findings/words.h"
+
+namespace cohabit::rules {
+namespace {
+
+std::vector<Finding> check(const Case& examined) {
+  std::vector<Finding> findings;
+  const Images& images = examined.process.simulation().images();
+  for (ImageId id = 0; id < images.size(); id++) {
+    const Image& image = images[id];
+    if (examined.process.objects_of(id).empty()) continue;
+    if (image.elf.defects.empty() && !image.map.damaged()) continue;
+    Finding finding;
+    finding.severity = Severity::kWarning;
+    finding.certainty = Certainty::kObserved;
+    finding.headline = fmt::format("{} is damaged: what is said about it may be wrong",
+                                   image.path.substr(image.path.rfind('/') + 1));
+    finding.libraries.push_back({image.real_path, "", ""});
+    for (const elf::Defect& defect : image.elf.defects)
+      finding.evidence.push_back({"defect", fmt::format("at {:#x}: {}", defect.offset, defect.what),
+                                  "", image.real_path, static_cast<int64_t>(defect.offset), -1,
+                                  ""});
+    if (image.map.damaged())
+      finding.evidence.push_back(
+          {"defect", "a page of the file could not be read", "", image.real_path, -1, -1, ""});
+    finding.help.push_back({"reinstall the package that the file is from", "", Safety::kManual});
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace
+
+const Rule kIo901 = {
+    "IO901",
+    "damaged-file",
+    Severity::kWarning,
+    "A library that was loaded has tables that are not as they must be.",
+    "  Offsets outside of the file, tables that overlap, counts that lie; or a file that shrank "
+    "while it\n"
+    "  was read. The evidence names the place.",
+    "  The loader may read other things there than Cohabit does, so the rest of the report is less "
+    "sure.",
+    "  `at 0x3f8: DT_SYMTAB points outside of the file`",
+    "  Reinstall the package. If the file is from a tool that rewrites binaries, report it there.",
+    "  Only what the loader reads is checked.",
+    check,
+};
+
+}  // namespace cohabit::rules

@@ -1,0 +1,34 @@
+#include "findings/failures.h"
+#include "findings/rules/rules.h"
+
+namespace cohabit::rules {
+namespace {
+
+std::vector<Finding> check(const Case& examined) {
+  return failed_opens(examined, "cannot open shared object file",
+                      "a library that it needs is not found",
+                      "install the package that brings it, in the version that the name asks for");
+}
+
+}  // namespace
+
+const Rule kLd201 = {
+    "LD201",
+    "library-not-found",
+    Severity::kError,
+    "A library is in none of the places where ld.so looks.",
+    "  An open of the recorded run failed because a library, or a dependency of it, was not found, "
+    "and\n"
+    "  the process ended with an error.",
+    "  Python reports only the first missing name; the places that were looked at, and why each "
+    "was\n"
+    "  passed over, are in the evidence.",
+    "  `libcudart.so.11.0: cannot open shared object file: No such file or directory`",
+    "  Install the package that brings the library, or put its directory into the RUNPATH of the "
+    "library\n"
+    "  that needs it. LD_LIBRARY_PATH helps too, and shadows libraries of other packages.",
+    "  A program that goes on without the library is not reported.",
+    check,
+};
+
+}  // namespace cohabit::rules

@@ -1,0 +1,34 @@
+#include "findings/failures.h"
+#include "findings/rules/rules.h"
+
+namespace cohabit::rules {
+namespace {
+
+std::vector<Finding> check(const Case& examined) {
+  return failed_opens(examined, "' not found (required by",
+                      "a library is too old for what needs it",
+                      "let the newer copy of the library be mapped first");
+}
+
+}  // namespace
+
+const Rule kLd202 = {
+    "LD202",
+    "version-not-found",
+    Severity::kError,
+    "A library was found that lacks a symbol version its user asks for.",
+    "  ld.so's check of symbol versions (DT_VERNEED against DT_VERDEF) fails for a library of the "
+    "failed\n"
+    "  open.",
+    "  Usually an old libstdc++.so.6 or a library of another package with the same soname was "
+    "mapped\n"
+    "  first.",
+    "  `libstdc++.so.6: version 'GLIBCXX_3.4.29' not found (required by libx.so)`",
+    "  See which file was taken (evidence) and let the newer one be mapped first, by order of "
+    "imports or\n"
+    "  LD_PRELOAD.",
+    "  As LD201.",
+    check,
+};
+
+}  // namespace cohabit::rules

@@ -1,0 +1,70 @@
+#include <nlohmann/json.hpp>
+
+#include "report/report.h"
+
+namespace cohabit::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSchemaVersion = 1;
+
+Json to_json(const Evidence& evidence) {
+  Json json = {{"kind", evidence.kind}, {"text", evidence.text}};
+  if (!evidence.consumer.empty()) json["consumer"] = evidence.consumer;
+  if (!evidence.library.empty()) json["library"] = evidence.library;
+  if (evidence.count >= 0) json["count"] = evidence.count;
+  if (evidence.total >= 0) json["total"] = evidence.total;
+  if (!evidence.remark.empty()) json["remark"] = evidence.remark;
+  return json;
+}
+
+Json to_json(const Finding& finding) {
+  Json libraries = Json::array();
+  for (const Library& library : finding.libraries)
+    libraries.push_back(
+        {{"path", library.path},
+         {"distribution", library.distribution.empty() ? Json() : Json(library.distribution)},
+         {"version", library.version.empty() ? Json() : Json(library.version)}});
+  Json evidence = Json::array();
+  for (const Evidence& one : finding.evidence) evidence.push_back(to_json(one));
+  Json help = Json::array();
+  for (const Help& one : finding.help)
+    help.push_back({{"text", one.text},
+                    {"command", one.command.empty() ? Json() : Json(one.command)},
+                    {"safety", safety_name(one.safety)}});
+  return {{"id", finding.id},
+          {"code", finding.code},
+          {"slug", finding.slug},
+          {"severity", severity_name(finding.severity)},
+          {"certainty", certainty_name(finding.certainty)},
+          {"headline", finding.headline},
+          {"imports", finding.imports},
+          {"libraries", libraries},
+          {"symbols", {{"count", finding.symbols.count}, {"examples", finding.symbols.examples}}},
+          {"evidence", evidence},
+          {"help", help}};
+}
+
+}  // namespace
+
+std::string json(const Report& report) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["environment"] = {
+      {"path", report.environment}, {"python", report.python}, {"program", report.program}};
+  json["machine"] = {{"architecture", report.architecture}, {"glibc", report.glibc}};
+  json["orders"] = Json::array();
+  for (const Order& order : report.orders)
+    json["orders"].push_back({{"imports", order.imports},
+                              {"verdict", order.verdict},
+                              {"findings", order.findings},
+                              {"ended", order.ended.empty() ? Json() : Json(order.ended)}});
+  json["findings"] = Json::array();
+  for (const Finding& finding : report.findings) json["findings"].push_back(to_json(finding));
+  json["unknowns"] = report.unknowns;
+  // Paths may hold any bytes; what is not UTF-8 is replaced.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cohabit::report

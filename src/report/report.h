@@ -1,0 +1,36 @@
+// A report: everything `cohabit doctor` found out about one environment, and its ways onto paper.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "findings/finding.h"
+
+namespace cohabit::report {
+
+struct Order {
+  std::vector<std::string> imports;
+  std::string verdict;                // sound, unsound, unknown
+  std::vector<std::string> findings;  // ids
+  std::string ended;                  // how the real run ended, in words; empty: there was none
+};
+
+struct Report {
+  std::string environment;  // its path
+  std::string python;       // version
+  std::string program;
+  std::string glibc;
+  std::string architecture;
+  std::vector<Order> orders;
+  std::vector<Finding> findings;
+  std::vector<std::string> unknowns;
+};
+
+// For people. Without colour it reads as well.
+std::string full(const Report& report, bool colour);
+// One line for each finding: severity[code]: headline.
+std::string concise(const Report& report);
+// data/schema/doctor.schema.json describes it.
+std::string json(const Report& report);
+
+}  // namespace cohabit::report
