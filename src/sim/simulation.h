@@ -73,6 +73,7 @@ struct Object {
   bool removed = false;  // unmapped, or on its way
   bool unmapped = false;
   int64_t static_tls_offset = -1;  // -1: not in the static block
+  int64_t static_tls_start = 0;    // AArch64: where its part began, padding included
 };
 
 // ld.so bound a reference of `from` to the definition in `to`.

@@ -36,6 +36,46 @@ int64_t size_of(const elf::TlsSegment& tls) {
   return static_cast<int64_t>(std::min<uint64_t>(tls.size, int64_t{1} << 40));
 }
 
+struct Run {
+  int64_t start = -1, end = -1;
+};
+
+// A block joins the run of free space, or takes its place, or is lost: TLS_DTV_AT_TP (AArch64).
+void give_back_upwards(Run& run, Run block, int64_t& used) {
+  if (run.start < 0) {
+    run = block;
+  } else if (block.start == run.end) {
+    run.end = block.end;
+  } else if (block.end == run.start) {
+    run.start = block.start;
+  } else if (block.end == used) {
+    used = block.start;
+  } else if (run.end == used) {
+    used = run.start;
+    run = block;
+  } else if (run.end < block.start) {
+    run = block;
+  }
+}
+
+// TLS_TCB_AT_TP (x86-64).
+void give_back_downwards(Run& run, Run block, int64_t& used) {
+  if (run.end < 0) {
+    run = block;
+  } else if (block.end == run.start) {
+    run.start = block.start;
+  } else if (block.start == run.end) {
+    run.end = block.end;
+  } else if (run.end == used) {
+    used = run.start;
+    run = block;
+  } else if (block.end == used) {
+    used = block.start;
+  } else if (run.end < block.end) {
+    run = block;
+  }
+}
+
 }  // namespace
 
 void Simulation::State::lay_out_static_tls() {
@@ -97,6 +137,7 @@ bool Simulation::State::allocate_static_tls(ObjectId id, bool optional) {
   }
   if (optional && use > tls_optional) return false;
   if (optional) tls_optional -= use;
+  object(id).static_tls_start = tls_used;
   tls_used += use;
   object(id).static_tls_offset = offset;
   return true;
@@ -104,31 +145,20 @@ bool Simulation::State::allocate_static_tls(ObjectId id, bool optional) {
 
 // Only space at the end of the used part comes back, and only as one run (elf/dl-close.c).
 void Simulation::State::release_static_tls(const std::vector<ObjectId>& removed) {
-  constexpr int64_t kNoOffset = -1;
-  int64_t start = kNoOffset, end = kNoOffset;
+  const bool upwards = sim.machine_.elf_machine == elf::EM_AARCH64;
+  Run run;
   for (const ObjectId id : removed) {
     const int64_t offset = object(id).static_tls_offset;
     if (offset < 0 || !elf(id).tls) continue;
     const int64_t size = size_of(*elf(id).tls);
     object(id).static_tls_offset = -1;
-    if (sim.machine_.elf_machine == elf::EM_AARCH64) continue;
-    if (start == kNoOffset || offset == start) {
-      start = offset - size;
-      if (end == kNoOffset) end = offset;
-    } else if (offset - size == end) {
-      end = offset;
-    } else if (end == tls_used) {
-      tls_used = start;
-      end = offset;
-      start = end - size;
-    } else if (offset == tls_used) {
-      tls_used = offset - size;
-    } else if (end < offset) {
-      end = offset;
-      start = end - size;
+    if (upwards) {
+      give_back_upwards(run, {object(id).static_tls_start, offset + size}, tls_used);
+    } else {
+      give_back_downwards(run, {offset - size, offset}, tls_used);
     }
   }
-  if (end != kNoOffset && end == tls_used) tls_used = start;
+  if (run.end >= 0 && run.end == tls_used) tls_used = run.start;
 }
 
 }  // namespace cohabit::sim

@@ -232,7 +232,7 @@ def run_all(options, base):
             difference = check(bench, json.load(f))
         print(difference or "same")
         return 1 if difference else 0
-    if options.rules:
+    if options.rules or options.aarch64:
         failures, shown = test_rules(bench, options)
         for line in failures:
             print(line)

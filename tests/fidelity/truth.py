@@ -13,7 +13,7 @@ UNMAPPED = re.compile(r"file=(.*) \[(\d+)\];  destroying link map")
 OPENED = re.compile(r"opening file=(.*) \[(\d+)\]; direct_opencount=(\d+)")
 CALLING = re.compile(r"calling (init|fini): (\S+)(?: \[(\d+)\])?")
 RTLD_MALLOC = ("calloc", "free", "malloc", "realloc")
-DEBUG = "files,libs,bindings"
+DEBUG = "files:libs:bindings"  # a comma would end the variable for qemu -E
 
 
 class Event:
@@ -59,7 +59,7 @@ class Truth:
     def reason(self):
         """Why the process did not start, in ld.so's words."""
         for line in self.messages:
-            if "no version information available" in line:
+            if "no version information available" in line or ": Relink `" in line:
                 continue
             if line.startswith(self.program + ": "):
                 text = line[len(self.program) + 2:]
@@ -153,8 +153,9 @@ class Reader:
 
     def read(self, lines):
         previous = ""
+        hidden = self.place.root + "/" if self.place.root else None  # qemu shows paths outside the root
         for line in lines:
-            line = line.rstrip("\n")
+            line = line.rstrip("\n").replace(hidden, "/") if hidden else line.rstrip("\n")
             if line.startswith("@"):
                 self.record(line)
             else:
