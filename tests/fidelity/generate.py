@@ -32,6 +32,7 @@ class Generator:
         self.ctors = self.chance(0.3)
         self.big_tls = self.chance(0.08)
         self.protected = self.chance(0.4)
+        self.churn = self.chance(0.3)  # many opens and closes
         self.tidy = self.chance(0.5)  # a world without odd paths
         self.reach = r.choice(["variable", "rpath", "each", "each", "wild"])  # how most names are found
         self.files = []
@@ -362,8 +363,10 @@ class Generator:
         name, directory = r.choice(self.names), r.choice(self.dirs)
         if self.chance(0.02):
             return "libmissing.so"
-        if self.chance(0.6):  # a file that is there
+        if self.churn or self.chance(0.6):  # a file that is there
             directory, name = r.choice(self.places)
+            if self.churn:
+                return "@W@/%s/%s" % (directory, name)
         return r.choice([name, name, "@W@/%s/%s" % (directory, name), "@W@/%s/%s" % (directory, name),
                          "@W@/link1/" + name if self.chance(0.3) else name,
                          "%s/%s" % (directory, name) if self.chance(0.3) else name,
@@ -376,8 +379,10 @@ class Generator:
                 for i in range(sum(x["reloc"] == "plt" for x in f["lib"].get("refs", ())))]
         openers = [f["path"] for f in self.files if f.get("lib", {}).get("opener")]
         slots = []
-        for _ in range(r.randint(1, 10)):
-            kind = r.random()
+        for _ in range(r.randint(8, 24) if self.churn else r.randint(1, 10)):
+            kind = r.random() * 0.98 + 0.02
+            if self.churn and slots and kind < 0.6 and self.chance(0.35):
+                kind = 0.7
             if kind < 0.6 or not slots:
                 step = {"do": "open", "slot": len(slots), "name": self.open_name(), "flags": self.flags(),
                         "from": r.choice(openers) if openers and self.chance(0.5) else None,

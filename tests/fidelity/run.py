@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the simulation with the machine's own ld.so on generated worlds.
 
-  run.py --worlds 2000 --seed 1 [--aarch64] [--rules] [--jobs 2] --cohabit build/cohabit
+  run.py --worlds 2000 --seed 1 [--aarch64] [--rules] [--traced 300] [--jobs 2] --cohabit build/cohabit
 
 Every world is a directory of generated libraries, a program and a sequence of calls. The real ld.so
 runs it; `cohabit replay` simulates the calls; loads, bindings and results must be the same, in the
@@ -21,7 +21,7 @@ import time
 
 import minimise
 import rule_worlds
-from compare import compare
+from compare import compare, compare_tables
 from generate import generate
 from tracefile import Facts, Writer
 from truth import run as run_world
@@ -172,6 +172,29 @@ def run_random(bench, options):
     return counts, sorted(different)
 
 
+def test_traced(bench, first, count):
+    """Worlds bound at load, recorded by the real tracer, against ld.so without the tracer."""
+    compared, failures = 0, []
+    for seed in range(first, first + count):
+        world = generate(seed, bench.arch)
+        if not world["env"].get("LD_BIND_NOW") or "LD_PRELOAD" in world["env"]:
+            continue  # lazy calls are not recorded; and cohabit gets the world's variables too
+        run = Run(bench, world, "traced")
+        if not run.usable() or not run.truth.finished:
+            continue
+        trace, at = run.trace + ".real", run.world["outside"]
+        command = [bench.cohabit, "trace", "--out", trace, "--", os.path.join(at, world["program"]), at + "/script"]
+        done = subprocess.run(command, env=dict(run.world["env"], PATH=os.environ["PATH"]), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, cwd=os.path.join(at, world.get("cwd", ".")), timeout=60)
+        code, errors = bench.replay([(trace, run.tables)])
+        difference = f"exit codes {done.returncode}, {code}: {errors[-200:]}" if done.returncode or code else \
+            compare_tables(run.truth, run.tables)
+        compared += 1
+        if difference:
+            failures.append(f"traced, seed {seed}: {difference}")
+    return failures, compared
+
+
 def show(bench, seed, difference, options):
     print(f"seed {seed} ({bench.arch}): {difference}")
     if options.no_minimise:
@@ -209,6 +232,7 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--rules", action="store_true")
     p.add_argument("--aarch64", action="store_true", help="cross libraries under qemu-aarch64")
+    p.add_argument("--traced", type=int, default=0, help="worlds recorded by `cohabit trace`")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--keep", default="fidelity-failures", help="where differing worlds are written")
     p.add_argument("--show", type=int, default=3, help="how many differing worlds to make small")
@@ -237,6 +261,12 @@ def run_all(options, base):
         for line in failures:
             print(line)
         print(f"fidelity: {shown} rules shown on {bench.arch}, {len(failures)} failures")
+        bad += len(failures)
+    if options.traced:
+        failures, compared = test_traced(bench, options.seed, options.traced)
+        for line in failures:
+            print(line)
+        print(f"fidelity: {compared} worlds recorded by `cohabit trace`, {len(failures)} different")
         bad += len(failures)
     if options.worlds:
         counts, different = run_random(bench, options)
