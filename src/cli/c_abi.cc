@@ -1,0 +1,60 @@
+// The C ABI (include/cohabit/cohabit.h), and so the command line: every command adds itself
+// (src/cli/<command>.cc). Exceptions of the argument parser end here.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+
+#include "cli/commands.h"
+#include "cohabit/cohabit.h"
+#include "findings/rule.h"
+#include "version.h"
+
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Cohabit: makes GPU frameworks live together in one process", "cohabit"};
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", "cohabit " COHABIT_VERSION);
+  int exit_code = 0;
+  cohabit::add_doctor_command(app, exit_code);
+  cohabit::add_trace_command(app, exit_code);
+  cohabit::add_replay_command(app, exit_code);
+  cohabit::add_rules_command(app, exit_code);
+  cohabit::add_explain_command(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error);
+    if (status == 0) return 0;  // --help, --version
+    if (argc > 1 && argv[1][0] != '-')
+      if (const auto meant = cohabit::nearest_name(argv[1], command_names(app));
+          meant && *meant != argv[1])
+        fmt::print(stderr, "There is no command {}; did you mean {}?\n", argv[1], *meant);
+    return 2;
+  }
+  if (app.get_subcommands().empty()) fmt::print("{}", app.help());
+  return exit_code;
+}
+
+}  // namespace
+
+extern "C" const char* cohabit_version(void) {
+  return COHABIT_VERSION;
+}
+
+extern "C" int cohabit_main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "cohabit: {}\n", error.what());
+  }
+  return 2;
+}
