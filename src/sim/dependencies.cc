@@ -1,7 +1,6 @@
 // An object's dependencies: _dl_map_object_deps of elf/dl-deps.c. Breadth-first; a filtee
 // (DT_AUXILIARY, DT_FILTER) is put before the object that names it.
 #include <algorithm>
-#include <cerrno>
 
 #include "sim/state.h"
 
@@ -87,7 +86,7 @@ Result<bool> Simulation::State::add_filtee(Walk& walk, size_t& at, int64_t tag,
 
 Result<void> Simulation::State::walk_dependencies(Walk& walk, const MapRequest& base) {
   size_t run = 0;
-  errno = 0;  // as glibc does: a name for which no file was tried fails without a reason
+  last_errno = 0;  // as glibc does: a name for which no file was tried fails without a reason
   while (run < walk.list.size()) {
     if (walk.list[run].done) {
       run++;

@@ -136,7 +136,8 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
     steps.clear();
     (void)search(request.name, request.loader, &steps);
     failed_search = std::move(steps);
-    const std::string why = errno ? fmt::format(": {}", std::strerror(errno)) : "";
+    if (other_class) return fail(request.name + ": wrong ELF class: ELFCLASS32");
+    const std::string why = last_errno ? fmt::format(": {}", std::strerror(last_errno)) : "";
     return fail(request.name + ": cannot open shared object file" + why);
   }
   const Namespace& ns = namespaces[request.ns];

@@ -129,7 +129,7 @@ Result<bool> Simulation::State::try_file(const std::string& path, const std::str
   }
   if (probe.error) {
     note(describe(probe.error));
-    errno = probe.error;
+    last_errno = probe.error;
     return false;
   }
   if (probe.image != kNone) {
@@ -142,7 +142,8 @@ Result<bool> Simulation::State::try_file(const std::string& path, const std::str
     case elf::HeaderVerdict::kOtherMachine:
       note(probe.header.verdict == elf::HeaderVerdict::kOtherClass ? "wrong ELF class"
                                                                    : "another machine");
-      errno = ENOENT;
+      last_errno = ENOENT;
+      other_class |= probe.header.verdict == elf::HeaderVerdict::kOtherClass;
       if (rule(Rule::kSkipWrongClass)) return false;
       return fail(path + ": wrong ELF class: ELFCLASS32");
     default:
@@ -156,7 +157,7 @@ Result<Simulation::State::DirectoryResult> Simulation::State::try_path(
     std::vector<SearchStep>* steps) {
   for (const std::string& directory : path.directories) {
     bool any = false;
-    errno = ENOENT;
+    last_errno = ENOENT;
     for (const std::string& subdirectory : subdirectories) {
       const std::string place = directory + subdirectory;
       if (place.starts_with('/') && !sim.images_.directory_exists(place)) {
@@ -169,7 +170,7 @@ Result<Simulation::State::DirectoryResult> Simulation::State::try_path(
       if (!taken) return fail(taken.error().message);
       if (*taken) return DirectoryResult::kFound;
     }
-    if (any && errno != ENOENT && errno != EACCES) return DirectoryResult::kGiveUp;
+    if (any && last_errno != ENOENT && last_errno != EACCES) return DirectoryResult::kGiveUp;
   }
   return DirectoryResult::kGoOn;
 }
@@ -214,6 +215,7 @@ Result<bool> Simulation::State::try_cache(const std::string& name, ObjectId load
 Result<FoundFile> Simulation::State::search(const std::string& name, ObjectId loader,
                                             std::vector<SearchStep>* steps) {
   FoundFile found;
+  other_class = false;
   if (name.find('/') != std::string::npos) {
     const std::string path = loader != kNone ? expand(name, loader) : name;
     if (auto taken = try_file(path, "the path itself", found, steps); !taken)

@@ -70,6 +70,11 @@ size_t Simulation::State::play(const std::vector<LoaderCall>& calls, size_t at) 
     case CallKind::kDlmopen: {
       int64_t ns = recorded.kind == CallKind::kDlmopen ? recorded.link_map_id : kCallerNamespace;
       if (!recorded.name) ns = recorded.kind == CallKind::kDlmopen ? ns : 0;
+      if (!recorded.name && ns != 0) {
+        slot.failed = true;
+        slot.error = "invalid namespace: Invalid argument";
+        break;
+      }
       auto opened = open_begin(recorded.name.value_or(""), recorded.flags, caller_of(recorded), ns);
       if (opened) {
         work = *opened;

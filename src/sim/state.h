@@ -124,6 +124,8 @@ struct Simulation::State {
   ObjectId rtld = kNone;
   ObjectId init_first = kNone;            // GL(dl_initfirst)
   std::vector<SearchStep> failed_search;  // of the last name that was not found
+  int last_errno = 0;                     // ld.so's errno, which a failed search reports
+  bool other_class = false;               // the last search met a file of another class
   uint32_t call = kNone;
   std::string cwd;
 
