@@ -134,6 +134,7 @@ Result<bool> Simulation::State::try_file(const std::string& path, const std::str
   }
   if (probe.image != kNone) {
     note("found");
+    last_errno = 0;
     found = {probe.image, path};
     return true;
   }

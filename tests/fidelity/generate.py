@@ -131,8 +131,9 @@ class Generator:
             if symbol in own and self.chance(0.05) and out and out[-1]["name"] == symbol:
                 out[-1]["undef"] = True
         r.shuffle(out)
-        if out and self.chance(0.1):
-            out.append(dict(r.choice(out)))
+        if out and self.chance(0.1):  # a second relocation by one symbol; no linker makes two PLT slots for it
+            again = dict(r.choice(out))
+            out += [again] if again["reloc"] != "plt" else []
         return out
 
     def needed(self, name):
