@@ -33,8 +33,9 @@ Result<OpenWork> Simulation::State::open_mapped(ObjectId id, int flags) {
 Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flags, ObjectId caller,
                                                int64_t ns_wanted) {
   failed_search.clear();
+  const std::string asked = name.empty() ? "" : name + ": ";
   if ((flags & (kRtldLazy | kRtldNow)) == 0)
-    return fail(name + ": invalid mode for dlopen(): Invalid argument");
+    return fail(asked + "invalid mode for dlopen(): Invalid argument");
   if (caller == kNone) caller = program;
   int ns = static_cast<int>(ns_wanted);
   if (ns_wanted == kCallerNamespace) {
@@ -42,9 +43,9 @@ Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flag
   } else if (ns_wanted == kNewNamespace) {
     for (ns = 1; ns < kMaxNamespaces && !namespaces[ns].loaded.empty();) ns++;
     if (ns == kMaxNamespaces)
-      return fail(name + ": no more namespaces available for dlmopen(): Invalid argument");
+      return fail(asked + "no more namespaces available for dlmopen(): Invalid argument");
   } else if (ns < 0 || ns >= kMaxNamespaces || (ns != 0 && namespaces[ns].loaded.empty())) {
-    return fail(name + ": invalid target namespace in dlmopen(): Invalid argument");
+    return fail(asked + "invalid target namespace in dlmopen(): Invalid argument");
   }
   if (!rule(Rule::kNamespaces)) ns = 0;
 
