@@ -1,5 +1,7 @@
 #include "findings/call_paths.h"
 
+#include "findings/symbols.h"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -102,7 +104,8 @@ void CallPaths::read_got(const Image& image) {
 }
 
 void CallPaths::read_exports(const Image& image) {
-  for (uint32_t i = 1; i < image.elf.symbols.size(); i++) {
+  const uint32_t count = symbol_count(image.elf);
+  for (uint32_t i = 1; i < count; i++) {
     const elf::Sym symbol = image.elf.symbols[i];
     if (symbol.st_shndx == elf::SHN_UNDEF || symbol.bind() == elf::STB_LOCAL) continue;
     const auto found = function_by_begin_.find(symbol.st_value);

@@ -66,7 +66,7 @@ class Judge {
   };
 
   void group(const std::vector<Candidate>& candidates);
-  void count_versions(CaptureGroup& group, const Binding& binding) const;
+  void count_versions(CaptureGroup& group, const Binding& binding, NameId name);
   void second_pass();
   void note_stay(size_t group, uint32_t index, NameId name);
   bool is_significant(const Binding& binding) const;
@@ -89,13 +89,18 @@ class Judge {
   std::unordered_map<ObjectId, std::vector<size_t>> self_groups_of_own_;
 };
 
-void Judge::count_versions(CaptureGroup& group, const Binding& binding) const {
+// A plain reference given a versioned definition crosses only if the provider is the library that
+// the family is from: stubs overtaken by the real library of another version. A framework that
+// carries a whole copy of a library, and happens to version its exports, is a copy like any other.
+void Judge::count_versions(CaptureGroup& group, const Binding& binding, NameId name) {
   const elf::Version* wanted = process_.image(binding.from).elf.version_of(binding.reference);
   const elf::Version* given = process_.image(binding.to).elf.version_of(binding.definition);
   const bool wants = wanted && wanted->hash != 0;
   const bool has = given && given->hash != 0;
   group.versioned_to_plain += wants && !has;
-  group.plain_to_versioned += !wants && has;
+  if (!wants && has && group.family.empty() &&
+      families_.copies(families_.home(name), process_.object(binding.to).image))
+    group.plain_to_versioned++;
 }
 
 void Judge::group(const std::vector<Candidate>& candidates) {
@@ -117,7 +122,7 @@ void Judge::group(const std::vector<Candidate>& candidates) {
     CaptureGroup& group = groups_[entry->second];
     group.captured++;
     group.bindings.push_back(candidate.binding);
-    count_versions(group, binding);
+    count_versions(group, binding, candidate.name);
     if (family.empty()) {
       work_[entry->second].homes.insert(families_.home(candidate.name));
     } else {

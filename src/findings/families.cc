@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "findings/mangled.h"
+#include "findings/symbols.h"
 
 namespace cohabit {
 namespace {
@@ -24,12 +25,18 @@ std::string_view Families::cpp_family(NameId name) {
   return entry->second;
 }
 
+uint32_t Families::size(ImageId image) {
+  const auto [entry, is_new] = sizes_.try_emplace(image, 0);
+  if (is_new) entry->second = symbol_count(process_.simulation().images()[image].elf);
+  return entry->second;
+}
+
 const std::unordered_set<NameId>& Families::c_exports(ImageId image) {
   const auto [entry, is_new] = exports_.try_emplace(image);
   if (!is_new) return entry->second;
   const Images& images = process_.simulation().images();
   const elf::Object& elf = images[image].elf;
-  for (uint32_t i = 1; i < elf.symbols.size(); i++)
+  for (uint32_t i = 1; i < size(image); i++)
     if (is_c_definition(elf, i)) entry->second.insert(images.find_name(elf.symbol_name(i)));
   entry->second.erase(kNone);
   return entry->second;
@@ -70,7 +77,7 @@ bool Families::copies(ImageId a, ImageId b) {
   constexpr size_t kComparable = 8;
   if (a == b) return true;
   if (size(a) > size(b)) std::swap(a, b);
-  return size(b) <= size(a) * kComparable && coverage(a, b) >= kMostly &&
+  return size_t{size(b)} <= size(a) * kComparable && coverage(a, b) >= kMostly &&
          coverage(b, a) >= kGoodPart;
 }
 

@@ -37,9 +37,8 @@ class Families {
   std::unordered_map<NameId, std::string_view> cpp_;
   std::unordered_map<ImageId, std::unordered_set<NameId>> exports_;
   std::map<std::pair<ImageId, ImageId>, double> coverage_;
-  size_t size(ImageId image) const {
-    return process_.simulation().images()[image].elf.symbols.size();
-  }
+  uint32_t size(ImageId image);
+  std::unordered_map<ImageId, uint32_t> sizes_;
 };
 
 }  // namespace cohabit

@@ -66,15 +66,15 @@ bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
   for (const uint32_t one : requested)
     if (!contains(providers, one)) reached.push_back(one);
   for (size_t at = 0; at < reached.size(); at++)
-    for (const uint32_t next : distributions[reached[at]].needs)
+    for (const uint32_t next : distributions[reached[at]].always)
       if (!contains(reached, next) && !contains(providers, next)) reached.push_back(next);
   return std::any_of(owners(object).begin(), owners(object).end(),
                      [&](uint32_t owner) { return contains(reached, owner); });
 }
 
-std::vector<std::string> requirement_names(std::string_view metadata) {
+std::vector<Requirement> read_requirements(std::string_view metadata) {
   constexpr std::string_view kField = "Requires-Dist:";
-  std::vector<std::string> names;
+  std::vector<Requirement> names;
   while (!metadata.empty()) {
     const size_t end = std::min(metadata.find('\n'), metadata.size());
     std::string_view line = metadata.substr(0, end);
@@ -84,7 +84,9 @@ std::vector<std::string> requirement_names(std::string_view metadata) {
     line.remove_prefix(kField.size());
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     const size_t stop = line.find_first_of(" \t\r;[(<>=!~,@");
-    names.emplace_back(line.substr(0, stop));
+    const size_t marker = std::min(line.find(';'), line.size());
+    const bool in_extra = line.substr(marker).find("extra") != std::string_view::npos;
+    names.push_back({std::string(line.substr(0, stop)), in_extra});
   }
   return names;
 }
@@ -97,11 +99,14 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
     return static_cast<uint32_t>(one - distributions.all().data());
   };
   for (const Distribution& one : distributions.all()) {
-    OwnerDistribution owner{one.name, one.version, {}};
+    OwnerDistribution owner{one.name, one.version, {}, {}};
     const auto metadata = tree.read_text(one.metadata + "/METADATA");
-    for (const std::string& name : requirement_names(metadata.value_or("")))
-      if (const Distribution* needed = distributions.find(name))
-        owner.needs.push_back(index_of(needed));
+    for (const Requirement& requirement : read_requirements(metadata.value_or(""))) {
+      const Distribution* needed = distributions.find(requirement.name);
+      if (!needed) continue;
+      owner.needs.push_back(index_of(needed));
+      if (!requirement.in_extra) owner.always.push_back(index_of(needed));
+    }
     ownership.distributions.push_back(std::move(owner));
     if (provides_one_of(one, ownership.imports)) ownership.requested.push_back(index_of(&one));
   }

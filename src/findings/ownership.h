@@ -15,7 +15,9 @@ namespace cohabit {
 struct OwnerDistribution {
   std::string name;
   std::string version;
-  std::vector<uint32_t> needs;  // installed distributions that its metadata asks for
+  std::vector<uint32_t> needs;   // installed distributions that its metadata asks for, extras too
+  std::vector<uint32_t> always;  // those that do not stand in an extra  // installed distributions
+                                 // that its metadata asks for
 };
 
 struct Ownership {
@@ -47,7 +49,11 @@ struct Ownership {
 // installed is what the distribution was tried with.
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
                          const sim::Simulation& simulation, std::vector<std::string> imports);
-// The names in the Requires-Dist fields of METADATA, as written there.
-std::vector<std::string> requirement_names(std::string_view metadata);
+// The Requires-Dist fields of METADATA: names as written there.
+struct Requirement {
+  std::string name;
+  bool in_extra = false;
+};
+std::vector<Requirement> read_requirements(std::string_view metadata);
 
 }  // namespace cohabit

@@ -18,6 +18,7 @@
 #include <unordered_set>
 
 #include "findings/mangled.h"
+#include "findings/symbols.h"
 
 namespace cohabit {
 
@@ -127,7 +128,7 @@ bool ProcessView::looks_like_cpp_runtime(ObjectId id) const {
   if (elf.version_definitions.empty()) return false;
   uint32_t cpp = 0;
   uint32_t standard = 0;
-  const uint64_t end = std::min(elf.symbols.size(), kMaxLooked);
+  const uint64_t end = std::min<uint64_t>(symbol_count(elf), kMaxLooked);
   for (uint32_t symbol = 1; symbol < end && cpp < kSample; symbol++) {
     if (!is_strong_function(elf.symbols[symbol])) continue;
     const std::string_view name = elf.symbol_name(symbol);
