@@ -96,7 +96,7 @@ Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) 
   for (uint32_t definition = images.first_definition(reference.name); definition != kNone;) {
     const ImageId image = images.definition(definition).image;
     const ObjectId id = image < by_image.size() ? by_image[image] : kNone;
-    if (met) (*met)[image] = true;
+    if (definers) (*definers)[image] = true;
     const bool in_scope = id != kNone && position_stamp[id] == stamp && !object(id).removed &&
                           position[id] < best_position;
     const bool skipped = reference.kind == RefKind::kCopy && in_scope &&

@@ -145,9 +145,9 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   const BindingCache::Relocation* earlier = cache ? cache->find(image_id, scope, lazy) : nullptr;
   const size_t first_binding = sim.bindings_.size(), first_missing = sim.missing_.size();
   std::vector<bool> relevant(cache ? sim.images_.size() : 0);
-  if (cache && !earlier) met = &relevant;
+  if (cache && !earlier) definers = &relevant;
   const Result<void> bound = earlier ? bind_again(id, *earlier) : bind_all(id, lazy);
-  met = nullptr;
+  definers = nullptr;
   if (!bound) return bound;
   if (cache && !earlier) {
     auto result = remember(sim, first_binding, first_missing, image.references);

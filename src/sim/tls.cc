@@ -13,7 +13,8 @@
 namespace cohabit::sim {
 namespace {
 
-constexpr int64_t kTcbAlignment = 64;
+// TCB_ALIGNMENT: sysdeps/x86_64/nptl/tls.h; elsewhere nptl/descr.h.
+constexpr int64_t kTcbAlignment = 64, kAarch64TcbAlignment = 32;
 constexpr int64_t kLibcTls = 144, kOtherTls = 144, kLegacyTls = 144;
 constexpr int64_t kAarch64TcbSize = 16;
 
@@ -85,7 +86,8 @@ void Simulation::State::lay_out_static_tls() {
   const int64_t surplus = (nns - 1) * kLibcTls + nns * kOtherTls + tls_optional + kLegacyTls;
   const bool tcb_first = sim.machine_.elf_machine == elf::EM_AARCH64;
   int64_t offset = tcb_first ? kAarch64TcbSize : 0, free_top = 0, free_bottom = 0;
-  tls_align = kTcbAlignment;
+  const int64_t tcb_align = tcb_first ? kAarch64TcbAlignment : kTcbAlignment;
+  tls_align = tcb_align;
   for (const ObjectId id : namespaces[0].loaded) {
     if (!elf(id).tls) continue;
     const elf::TlsSegment& tls = *elf(id).tls;
@@ -116,7 +118,7 @@ void Simulation::State::lay_out_static_tls() {
     object(id).static_tls_offset = at;
   }
   tls_used = offset;
-  tls_limit = round_up(offset + surplus, tcb_first ? kTcbAlignment : tls_align);
+  tls_limit = round_up(offset + surplus, tcb_first ? tcb_align : tls_align);
 }
 
 bool Simulation::State::allocate_static_tls(ObjectId id, bool optional) {
