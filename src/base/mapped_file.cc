@@ -3,10 +3,10 @@
 // only async-signal-safe repair there is. SIGBUS from anywhere else goes to whoever had it before.
 #include "base/mapped_file.h"
 
-#include <csignal>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <atomic>
 #include <cerrno>
@@ -52,7 +52,7 @@ void on_sigbus(int signal, siginfo_t* info, void* context) {
 void install_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = on_sigbus;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
@@ -77,7 +77,7 @@ int take_slot(void* data, uint64_t size) {
 }  // namespace
 
 Result<MappedFile> MappedFile::map(int fd, const std::string& name) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(fd, &status) != 0) return fail("cannot stat " + name + ": " + std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return fail(name + " is not a regular file");
   MappedFile file;
@@ -99,6 +99,8 @@ MappedFile::~MappedFile() {
   if (data_) munmap(data_, size_);
 }
 
-bool MappedFile::damaged() const { return slot_ >= 0 && slots[slot_].damaged.load(); }
+bool MappedFile::damaged() const {
+  return slot_ >= 0 && slots[slot_].damaged.load();
+}
 
 }  // namespace cohabit

@@ -136,8 +136,9 @@ struct Simulation::State {
   // Lookup scratch: where each object stands in the scope being searched.
   std::vector<uint32_t> position, position_stamp;
   uint32_t stamp = 0, next_position = 0;
-  std::vector<ObjectId> entered;             // the scope, in order
-  mutable std::vector<bool>* definers = nullptr;  // by image: where lookups note who defines the names
+  std::vector<ObjectId> entered;  // the scope, in order
+  mutable std::vector<bool>* definers =
+      nullptr;  // by image: where lookups note who defines the names
   // Objects whose relationship to the object being relocated is already settled.
   std::vector<uint32_t> dependency_stamp;
   uint32_t dependency_round = 0;

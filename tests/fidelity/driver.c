@@ -1,6 +1,7 @@
 // Plays a script of loader calls inside a generated program. Generated programs give fid_main to
-// __libc_start_main; it reads the script named by argv[1] and writes a record to descriptor 2 around
-// each call, so that records and ld.so's own log (LD_DEBUG goes to the same descriptor) interleave.
+// __libc_start_main; it reads the script named by argv[1] and writes a record to descriptor 2
+// around each call, so that records and ld.so's own log (LD_DEBUG goes to the same descriptor)
+// interleave.
 //
 // dlopen is called through a trampoline inside the calling library, found by the entry table that
 // tests/images/elfimage.py puts into each file: glibc takes the return address for the caller.
@@ -100,7 +101,8 @@ static void do_open(int step, char* line) {
   int slot, in_slot, flags, use = 0;
   unsigned long id;
   char target[16];
-  if (sscanf(line, "%d %lu %d %15s %d %n", &slot, &id, &in_slot, target, &flags, &use) < 5) exit(97);
+  if (sscanf(line, "%d %lu %d %15s %d %n", &slot, &id, &in_slot, target, &flags, &use) < 5)
+    exit(97);
   const char* name = line + use;
   if (strcmp(name, "-") == 0) name = 0;
   long ns;
@@ -121,7 +123,8 @@ static void do_open(int step, char* line) {
   }
   Dl_info self;
   if (!caller) dladdr((void*)do_open, &self);
-  say("@B s %d %s\t%ld\t%ld\n", step, caller ? caller->l_name : self.dli_fname, caller ? ns : 0L, (long)lmid);
+  say("@B s %d %s\t%ld\t%ld\n", step, caller ? caller->l_name : self.dli_fname, caller ? ns : 0L,
+      (long)lmid);
   report(step, slot, moves ? mopen_it(lmid, name, flags) : open_it(name, flags));
 }
 

@@ -3,13 +3,15 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-static void *open_here(const char *name, int flags) {
-  void *handle = dlopen(name, flags);
+static void* open_here(const char* name, int flags) {
+  void* handle = dlopen(name, flags);
   __asm__ volatile("" ::: "memory"); /* a tail call would have another caller */
   return handle;
 }
 
-void *call_open(const char *name, int flags) { return open_here(name, flags); }
+void* call_open(const char* name, int flags) {
+  return open_here(name, flags);
+}
 
 #ifdef OPENS
 __attribute__((constructor)) static void construct(void) {
@@ -20,5 +22,7 @@ __attribute__((constructor)) static void construct(void) {
 #endif
 
 #ifdef OPENS_LATE
-__attribute__((destructor)) static void destruct(void) { open_here(OPENS_LATE, RTLD_LAZY); }
+__attribute__((destructor)) static void destruct(void) {
+  open_here(OPENS_LATE, RTLD_LAZY);
+}
 #endif

@@ -27,16 +27,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void *handles[64];
+static void* handles[64];
 static int count;
 
-static void keep(void *handle, const char *name) {
-  const char *error = handle ? NULL : dlerror();
+static void keep(void* handle, const char* name) {
+  const char* error = handle ? NULL : dlerror();
   printf("%s: %s\n", name, handle ? "opened" : error ? error : "no error message");
   if (handle) handles[count++] = handle;
 }
 
-static void split(char *text, char **parts, int most) {
+static void split(char* text, char** parts, int most) {
   for (int i = 0; i < most; ++i) parts[i] = NULL;
   parts[0] = text;
   for (int i = 1; i < most && text && (text = strchr(text, ',')); ++i) {
@@ -45,16 +45,16 @@ static void split(char *text, char **parts, int most) {
   }
 }
 
-static void *open_often(void *name) {
+static void* open_often(void* name) {
   for (int i = 0; i < 200; ++i) {
-    void *handle = dlopen(name, RTLD_NOW);
+    void* handle = dlopen(name, RTLD_NOW);
     if (handle) dlclose(handle);
   }
   return NULL;
 }
 
-static void run(const char *operation, char *value) {
-  char *part[16];
+static void run(const char* operation, char* value) {
+  char* part[16];
   split(value, part, 16);
   int flags = part[1] ? (int)strtol(part[1], NULL, 16) : 0;
   if (!strcmp(operation, "open")) {
@@ -64,16 +64,16 @@ static void run(const char *operation, char *value) {
     keep(dlmopen(ns, part[1], (int)strtol(part[2], NULL, 16)), part[1]);
   } else if (!strcmp(operation, "close")) {
     int twice = !strcmp(part[0], "twice");
-    void *handle = handles[twice ? count - 1 : atoi(part[0])];
+    void* handle = handles[twice ? count - 1 : atoi(part[0])];
     printf("close: %d\n", dlclose(handle));
     if (twice) printf("close: %d\n", dlclose(handle));
   } else if (!strcmp(operation, "via")) {
-    void *(*call_open)(const char *, int) =
-        (void *(*)(const char *, int))dlsym(handles[count - 1], "call_open");
+    void* (*call_open)(const char*, int) =
+        (void* (*)(const char*, int))dlsym(handles[count - 1], "call_open");
     keep(call_open(part[1], (int)strtol(part[0], NULL, 16)), part[1]);
   } else if (!strcmp(operation, "dlvsym")) {
-    void *(*open_it)(const char *, int) =
-        (void *(*)(const char *, int))dlvsym(RTLD_DEFAULT, "dlopen", part[0]);
+    void* (*open_it)(const char*, int) =
+        (void* (*)(const char*, int))dlvsym(RTLD_DEFAULT, "dlopen", part[0]);
     keep(open_it(part[1], RTLD_NOW), part[1]);
   } else if (!strcmp(operation, "user")) {
     printf("user: %d\n", getpwnam(part[0]) != NULL);
@@ -113,7 +113,7 @@ static void run(const char *operation, char *value) {
     for (int i = 0; i < 8; ++i) open(part[0], O_WRONLY | O_CREAT | O_APPEND, 0600);
   } else if (!strcmp(operation, "crash")) {
     fflush(stdout);
-    *(volatile int *)8 = 1;
+    *(volatile int*)8 = 1;
   } else if (!strcmp(operation, "kill")) {
     fflush(stdout);
     raise(atoi(part[0]));
@@ -135,9 +135,9 @@ static void run(const char *operation, char *value) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    char *equals = strchr(argv[i], '=');
+    char* equals = strchr(argv[i], '=');
     static char nothing[] = "";
     if (equals) *equals = '\0';
     run(argv[i], equals ? equals + 1 : nothing);
