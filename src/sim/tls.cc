@@ -13,7 +13,7 @@
 namespace cohabit::sim {
 namespace {
 
-// TCB_ALIGNMENT: sysdeps/x86_64/nptl/tls.h; elsewhere nptl/descr.h.
+// TCB_ALIGNMENT: sysdeps/x86/nptl/pthreaddef.h; elsewhere nptl/descr.h.
 constexpr int64_t kTcbAlignment = 64, kAarch64TcbAlignment = 32;
 constexpr int64_t kLibcTls = 144, kOtherTls = 144, kLegacyTls = 144;
 constexpr int64_t kAarch64TcbSize = 16;
