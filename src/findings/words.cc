@@ -206,6 +206,18 @@ void describe_groups(const Case& examined, const std::vector<const CaptureGroup*
   }
 }
 
+namespace {
+
+// What a recorded open brought, by the name that is shown.
+std::string opened_name(const Case& examined, uint32_t call) {
+  const auto& results = examined.process.simulation().results();
+  if (call < results.size() && results[call].object != kNone)
+    return short_name(examined.process, results[call].object);
+  return examined.trace.calls[call].name.value_or("the program");
+}
+
+}  // namespace
+
 void describe_provider(const Case& examined, const CaptureGroup& group, Finding& finding) {
   const ProcessView& process = examined.process;
   Evidence row;
@@ -217,8 +229,7 @@ void describe_provider(const Case& examined, const CaptureGroup& group, Finding&
                    ? fmt::format("{} stands in the global scope from the start",
                                  short_name(process, group.provider))
                    : fmt::format("{} is in the global scope: RTLD_GLOBAL at the open of {}",
-                                 short_name(process, group.provider),
-                                 examined.trace.calls[call].name.value_or("the program"));
+                                 short_name(process, group.provider), opened_name(examined, call));
   } else {
     const uint32_t call = process.object(group.consumer).call;
     const auto& results = process.simulation().results();
@@ -250,15 +261,17 @@ void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups
   const std::string first = import_of(examined, group.provider);
   const std::string second = import_of(examined, group.consumer);
   if (!first.empty() && !second.empty() && first != second && !finding.code.empty())
-    finding.help.push_back({fmt::format("import {} before {}", second, first),
-                            fmt::format("python -c \"import {}; import {}\"", second, first),
-                            Safety::kManual});
+    finding.help.push_back(
+        {fmt::format("see whether {} before {} is sound (a prediction, and a run)", second, first),
+         fmt::format("cohabit doctor {} --imports {},{} --trace", examined.trace.start.program,
+                     second, first),
+         Safety::kSafe});
   const uint32_t call = promoting_call(examined, group.provider);
   if (call != kNone)
     finding.help.push_back(
         {fmt::format("have {} opened without RTLD_GLOBAL (sys.setdlopenflags, or the `mode` of "
                      "ctypes.CDLL, in the code that opens it)",
-                     examined.trace.calls[call].name.value_or("the program")),
+                     opened_name(examined, call)),
          "", Safety::kUnsafe});
 }
 

@@ -18,9 +18,11 @@ std::vector<Finding> check(const Case& examined) {
       Finding finding;
       finding.severity = Severity::kNote;
       finding.headline = fmt::format(
-          "{} serves {} {} in place of their own libraries{}",
-          short_name(examined.process, groups.front()->provider), groups.size(),
-          verdict == Verdict::kMoved ? "whole group(s) of references" : "unused half split(s)",
+          "{} serves {} in place of {}{}{}", short_name(examined.process, groups.front()->provider),
+          groups.size() == 1 ? "one family of references"
+                             : fmt::format("{} families of references", groups.size()),
+          groups.size() == 1 ? "its own library" : "their own libraries",
+          verdict == Verdict::kMoved ? ", as a whole" : "; what stays behind is not used",
           when_imported(examined));
       describe_groups(examined, groups, finding);
       findings.push_back(std::move(finding));
