@@ -143,6 +143,8 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   BindingCache* cache = object(id).ns == 0 ? sim.options_.cache : nullptr;
   const std::vector<ImageId> scope = cache ? entered_images() : std::vector<ImageId>();
   const BindingCache::Relocation* earlier = cache ? cache->find(image_id, scope, lazy) : nullptr;
+  constexpr size_t kManyReferences = 10000, kRoom = 4 << 20;  // growing copies, room costs nothing
+  if (image.references.size() > kManyReferences) sim.bindings_.reserve(kRoom);
   const size_t first_binding = sim.bindings_.size(), first_missing = sim.missing_.size();
   std::vector<bool> relevant(cache ? sim.images_.size() : 0);
   if (cache && !earlier) definers = &relevant;

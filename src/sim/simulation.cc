@@ -11,9 +11,7 @@ Simulation::Simulation(Images& images, const Machine& machine, StartFacts start,
       machine_(machine),
       start_(std::move(start)),
       options_(options),
-      state_(std::make_unique<State>(*this)) {
-  bindings_.reserve(4 << 20);  // untouched memory costs nothing, growing copies
-}
+      state_(std::make_unique<State>(*this)) {}
 
 Simulation::~Simulation() = default;
 

@@ -19,7 +19,8 @@ bool same_name(Bytes a, Bytes b) {
   return x == y || std::strncmp(x, y, std::min(a.size(), b.size())) == 0;
 }
 
-constexpr size_t kFirstTableSize = 1 << 18;
+constexpr size_t kFirstTableSize = 1 << 12;
+constexpr uint64_t kManySymbols = 20000;
 
 size_t slot_of(uint32_t hash, size_t mask) {
   return (hash * size_t{0x9e3779b1u} >> 8) & mask;
@@ -146,8 +147,8 @@ bool binds_locally(const Sym& symbol) {
 }  // namespace
 
 // Room for three large frameworks at once, so that nothing is copied while it grows. Memory that is
-// never written costs nothing.
-Images::Images(const Tree& tree) : tree_(tree) {
+// never written costs nothing. Small processes do not come here.
+void Images::make_room() {
   constexpr size_t kNames = 3 << 20, kDefinitions = 4 << 20;
   names_.reserve(kNames);
   hashes_.reserve(kNames);
@@ -379,7 +380,9 @@ void Images::index(ImageId id) {
   if (image.indexed) return;
   image.indexed = true;
   index_versions(image);
-  std::vector<NameId> symbol_names(hashed_symbol_count(image.elf), kNone);  // grows when needed
+  const uint64_t symbol_count = hashed_symbol_count(image.elf);
+  if (symbol_count > kManySymbols) make_room();
+  std::vector<NameId> symbol_names(symbol_count, kNone);  // grows when needed
   if (image.elf.gnu_hash) {
     index_gnu_hash(id, symbol_names);
   } else if (image.elf.sysv_hash) {

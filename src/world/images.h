@@ -81,7 +81,7 @@ struct Image {
 
 class Images {
  public:
-  explicit Images(const Tree& tree);
+  explicit Images(const Tree& tree) : tree_(tree) {}
   Images(const Images&) = delete;
 
   const Tree& tree() const { return tree_; }
@@ -116,6 +116,7 @@ class Images {
   NameId intern(uint32_t hash, Bytes name);
   Probe look_at(const std::string& path, uint16_t machine);
   std::optional<ImageId> find(FileId file) const;
+  void make_room();
   void grow_table();
   void prefetch(uint32_t hash) const;
   void add_definition(ImageId image, uint32_t symbol, uint32_t hash,
