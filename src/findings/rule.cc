@@ -44,9 +44,9 @@ std::string_view safety_name(Safety safety) {
 
 const std::vector<const Rule*>& all_rules() {
   static const std::vector<const Rule*> kRules = {
-      &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104,
-      &rules::kCb105, &rules::kIo901, &rules::kLd201, &rules::kLd202,
-      &rules::kLd203, &rules::kLd204, &rules::kLd205, &rules::kLd206,
+      &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104, &rules::kCb105,
+      &rules::kIo901, &rules::kLd201, &rules::kLd202, &rules::kLd203, &rules::kLd204,
+      &rules::kLd205, &rules::kLd206, &rules::kPy301,
   };
   return kRules;
 }
@@ -76,6 +76,12 @@ std::vector<Finding> check_all(const Case& examined) {
       finding.imports = examined.imports;
       findings.push_back(std::move(finding));
     }
+  // A failed run needs a finding of its own only where no other error explains it.
+  const bool explained = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::kError && finding.code != rules::kPy301.code;
+  });
+  if (explained)
+    std::erase_if(findings, [](const Finding& f) { return f.code == rules::kPy301.code; });
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     if (a.severity != b.severity) return a.severity > b.severity;
     return a.symbols.count > b.symbols.count;

@@ -17,5 +17,6 @@ extern const Rule kLd203;  // undefined symbol
 extern const Rule kLd204;  // static TLS
 extern const Rule kLd205;  // executable stack
 extern const Rule kLd206;  // file refused by the loader
+extern const Rule kPy301;  // run failed without another reason
 
 }  // namespace cohabit::rules

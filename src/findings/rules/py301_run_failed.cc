@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cstring>
+
+#include "findings/rules/rules.h"
+#include "findings/words.h"
+
+namespace cohabit::rules {
+namespace {
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("was killed by signal {} ({})", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
+std::vector<Finding> check(const Case& examined) {
+  if (!examined.failed()) return {};
+  Finding finding;
+  finding.severity = Severity::kError;
+  finding.certainty = Certainty::kObserved;
+  finding.headline =
+      fmt::format("the run {}, and nothing in its loading and binding explains it{}",
+                  how_it_ended(*examined.trace.exit_status), when_imported(examined));
+  finding.help.push_back(
+      {"read what the program printed: the cause is in its own code, or in what "
+       "is missing from the environment",
+       "", Safety::kManual});
+  return {std::move(finding)};
+}
+
+}  // namespace
+
+const Rule kPy301 = {
+    "PY301",
+    "run-failed",
+    Severity::kError,
+    "The recorded run failed, and no other finding says why.",
+    "  The process ended with a signal or an exit code other than 0, and no rule found an error.",
+    "  An environment in which the statement fails is not sound, whatever the reason.",
+    "  `import a_module_that_is_not_installed`",
+    "  Read what the program printed before it ended.",
+    "  It says that, not why. It is left out when another error was found.",
+    check,
+};
+
+}  // namespace cohabit::rules
