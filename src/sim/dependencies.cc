@@ -121,6 +121,7 @@ Result<void> Simulation::State::walk_dependencies(Walk& walk, const MapRequest& 
 
 void Simulation::State::finish_dependencies(const Walk& walk) {
   std::vector<ObjectId> list;
+  list.reserve(walk.list.size());
   for (const Walk::Entry& entry : walk.list) list.push_back(entry.id);
   std::vector<ObjectId> order = list;
   const auto own = std::find(order.begin(), order.end(), walk.root);

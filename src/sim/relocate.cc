@@ -148,7 +148,7 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   const size_t first_binding = sim.bindings_.size(), first_missing = sim.missing_.size();
   std::vector<bool> relevant(cache ? sim.images_.size() : 0);
   if (cache && !earlier) definers = &relevant;
-  const Result<void> bound = earlier ? bind_again(id, *earlier) : bind_all(id, lazy);
+  Result<void> bound = earlier ? bind_again(id, *earlier) : bind_all(id, lazy);
   definers = nullptr;
   if (!bound) return bound;
   if (cache && !earlier) {

@@ -43,7 +43,8 @@ struct Run {
 
 // A block joins the run of free space, or takes its place, or is lost: TLS_DTV_AT_TP (AArch64).
 void give_back_upwards(Run& run, Run block, int64_t& used) {
-  if (run.start < 0) {
+  // The order of the questions is glibc's, so two of them may have the same answer.
+  if (run.start < 0) {  // NOLINT(bugprone-branch-clone)
     run = block;
   } else if (block.start == run.end) {
     run.end = block.end;
@@ -61,7 +62,7 @@ void give_back_upwards(Run& run, Run block, int64_t& used) {
 
 // TLS_TCB_AT_TP (x86-64).
 void give_back_downwards(Run& run, Run block, int64_t& used) {
-  if (run.end < 0) {
+  if (run.end < 0) {  // NOLINT(bugprone-branch-clone)
     run = block;
   } else if (block.end == run.start) {
     run.start = block.start;
