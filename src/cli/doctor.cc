@@ -21,6 +21,7 @@
 #include "facts/python/interpreter.h"
 #include "findings/rule.h"
 #include "report/report.h"
+#include "report/tsv.h"
 #include "sim/simulation.h"
 
 namespace cohabit {
@@ -206,10 +207,10 @@ std::string draw(const DoctorOptions& options, const report::Report& report) {
 }
 
 Result<void> write_report(const std::string& text, const std::string& path) {
-  std::FILE* file = path.empty() ? stdout : std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file && (path.empty() ? std::fflush(file) : std::fclose(file)) != 0) good = false;
-  if (!good) return fail(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  if (!path.empty()) return report::write_file(path, text);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0)
+    return fail(fmt::format("cannot write the report: {}", std::strerror(errno)));
   return {};
 }
 
