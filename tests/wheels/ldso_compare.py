@@ -60,11 +60,13 @@ def read_loads(path: Path) -> list[str]:
 
 
 @lru_cache(maxsize=None)
-def relocated_symbols(path: str) -> frozenset[str]:
-    """The names of all symbols that an object has a relocation for."""
+def relocated_symbols(path: str) -> frozenset[tuple[str, str]]:
+    """Name and version ('-' if none) of all symbols that an object has a relocation for. The version
+    tells: libc asks for libgcc_s's _Unwind_GetCFA by dlsym, without one, and libgcc_s itself with."""
     listing = subprocess.run(["readelf", "-rW", path], capture_output=True).stdout
     columns = (line.split() for line in listing.decode(errors="surrogateescape").splitlines())
-    return frozenset(c[4].partition("@")[0] for c in columns if len(c) > 4)
+    symbols = (c[4] for c in columns if len(c) > 4)
+    return frozenset((s.partition("@")[0], s.rpartition("@")[2] if "@" in s else "-") for s in symbols)
 
 
 def compare(truth: Path, bindings: Path, loads: Path | None = None, lazy: bool = False) -> Comparison:
@@ -73,7 +75,7 @@ def compare(truth: Path, bindings: Path, loads: Path | None = None, lazy: bool =
     for key, providers in real.items():
         answer = simulated.get(key)
         if answer is None:
-            by_dlsym = "/" in key[0] and key[1] not in relocated_symbols(key[0])
+            by_dlsym = "/" in key[0] and key[1:] not in relocated_symbols(key[0])
             result.note("dlsym" if by_dlsym else "missing", f"{key} -> {providers}")
         elif answer == providers or (lazy and answer <= providers):
             result.note("same")
