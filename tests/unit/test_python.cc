@@ -117,9 +117,9 @@ TEST_CASE("python: a real venv, as its own interpreter describes it") {
     CAPTURE(named);
     const Result<Interpreter> found = find_interpreter(Tree(), temp / named, no_variables());
     REQUIRE_MESSAGE(found, error_of(found));
-    CHECK(found->executable == real["executable"]);
-    CHECK(found->prefix == real["prefix"]);
-    CHECK(found->base_prefix == real["base_prefix"]);
+    CHECK(found->executable == real["executable"].get<std::string>());
+    CHECK(found->prefix == real["prefix"].get<std::string>());
+    CHECK(found->base_prefix == real["base_prefix"].get<std::string>());
     CHECK(found->version.starts_with(std::string(real["version"])));
     CHECK(found->site_directories == real["sites"].get<Strings>());
     CHECK(found->has_shared_libpython() == real["shared"].get<bool>());
