@@ -370,6 +370,7 @@ std::vector<Tally> tally_family(const ProcessView& process, const CaptureGroup& 
     if (mentions) names[binding.to].insert(name);
   }
   std::vector<Tally> tallies;
+  tallies.reserve(names.size());
   for (const auto& [provider, set] : names)
     tallies.push_back({provider, static_cast<uint32_t>(set.size())});
   std::stable_sort(tallies.begin(), tallies.end(),

@@ -188,8 +188,9 @@ bool component(Walker& walker, MangledName& name, bool first) {
   } else if (walker.peek() == 'D' && is_digit(walker.peek(1))) {
     name.destructor = true;
     walker.skip(2);
-  } else if (walker.peek() == 'U' || walker.peek() == 'D') {
-    return false;  // closures, decltype: no family to speak of
+  } else if (walker.peek() == 'U' ||
+             walker.peek() == 'D') {  // NOLINT(bugprone-branch-clone): another reason
+    return false;                     // closures, decltype: no family to speak of
   } else if (!walker.source_name() && !walker.operator_name()) {
     return false;
   }
@@ -274,18 +275,29 @@ MangledName parse_mangled(std::string_view symbol) {
   return name;
 }
 
+namespace {
+
+// From the start of one part of a symbol to the end of a later part.
+std::string_view stretch(std::string_view first, std::string_view last) {
+  const char* begin = first.data();             // NOLINT(bugprone-suspicious-stringview-data-usage)
+  const char* end = last.data() + last.size();  // NOLINT(bugprone-suspicious-stringview-data-usage)
+  return {begin, static_cast<size_t>(end - begin)};
+}
+
+}  // namespace
+
 std::string_view family_text(const MangledName& name) {
   if (!name.is_cpp() || name.scopes.empty()) return {};
   const std::string_view first = name.scopes[0];
   const std::string_view second = name.scopes.size() > 1 ? name.scopes[1] : std::string_view();
   if (name.standard && second.empty() && first == "St")  // St8terminatev
-    return {first.data(), static_cast<size_t>(name.last.data() + name.last.size() - first.data())};
+    return stretch(first, name.last);
   if (second.empty()) return first;
-  return {first.data(), static_cast<size_t>(second.data() + second.size() - first.data())};
+  return stretch(first, second);
 }
 
 std::string demangle(std::string_view symbol) {
-  const std::string text(symbol);
+  std::string text(symbol);
   int status = 0;
   char* readable = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);
   if (status != 0 || !readable) return text;
