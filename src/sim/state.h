@@ -104,7 +104,7 @@ struct Simulation::State {
   bool allocate_static_tls(ObjectId id, bool optional);
   void release_static_tls(const std::vector<ObjectId>& removed);
 
-  // run.cc
+  // simulation.cc
   size_t play(const std::vector<LoaderCall>& calls, size_t at);
   CallResult single_open(std::string_view name, int flags, ObjectId caller, int64_t ns);
 
