@@ -27,6 +27,10 @@ class Table {
     if (i < size_) std::memcpy(&value, data_ + i * sizeof(T), sizeof(T));
     return value;
   }
+  // Tells the processor that record i will be wanted soon.
+  void prefetch(uint64_t i) const {
+    if (i < size_) __builtin_prefetch(data_ + i * sizeof(T));
+  }
 
  private:
   const uint8_t* data_ = nullptr;
@@ -54,6 +58,9 @@ class Bytes {
   // From offset to the end; empty when offset is outside.
   Bytes from(uint64_t offset) const {
     return offset <= size_ ? Bytes(data_ + offset, size_ - offset) : Bytes();
+  }
+  void prefetch(uint64_t offset) const {
+    if (offset < size_) __builtin_prefetch(data_ + offset);
   }
   template <class T>
   std::optional<T> read(uint64_t offset) const {

@@ -99,6 +99,19 @@ MappedFile::~MappedFile() {
   if (data_) munmap(data_, size_);
 }
 
+void MappedFile::populate(Bytes part) {
+#ifdef MADV_POPULATE_READ
+  constexpr uintptr_t kPage = 4096, kWorthIt = 1 << 20;
+  if (part.size() < kWorthIt) return;
+  const auto begin = reinterpret_cast<uintptr_t>(part.text().data());
+  const uintptr_t end = (begin + part.size()) & ~(kPage - 1),
+                  start = (begin + kPage - 1) & ~(kPage - 1);
+  (void)::madvise(reinterpret_cast<void*>(start), end - start, MADV_POPULATE_READ);
+#else
+  (void)part;
+#endif
+}
+
 bool MappedFile::damaged() const {
   return slot_ >= 0 && slots[slot_].damaged.load();
 }

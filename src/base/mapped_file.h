@@ -23,6 +23,9 @@ class MappedFile {
   ~MappedFile();
 
   Bytes bytes() const { return Bytes(data_, size_); }
+  // Maps the pages of a part of bytes() in one go: for what is about to be read as a whole, at
+  // random. A hint: whatever goes wrong shows when the bytes are read.
+  static void populate(Bytes part);
   // True once a page of it could not be read (the file shrank while mapped, or the disk failed):
   // the missing bytes read as zero from then on, and what was made of them is not to be trusted.
   bool damaged() const;

@@ -78,8 +78,13 @@ std::vector<ImageId> Simulation::State::entered_images() const {
 }
 
 Result<void> Simulation::State::bind_all(ObjectId id, bool lazy) {
-  const auto& references = sim.images_[object(id).image].references;
+  constexpr uint32_t kSoon = 16;
+  const Images& images = sim.images_;
+  const auto& references = images[object(id).image].references;
   for (uint32_t slot = 0; slot < references.size(); slot++) {
+    if (slot + 2 * kSoon < references.size())
+      images.prefetch_name(references[slot + 2 * kSoon].name);
+    if (slot + kSoon < references.size()) images.prefetch_definition(references[slot + kSoon].name);
     if (lazy && references[slot].kind == RefKind::kJumpSlot) continue;
     if (auto bound = bind(id, slot, false); !bound) return bound;
   }
@@ -109,7 +114,7 @@ namespace {
 
 // What may be copied next time: not unique symbols, and nothing that takes static TLS.
 BindingCache::Relocation remember(const Simulation& simulation, size_t first_binding,
-                                  size_t first_missing, const std::vector<Reference>& references) {
+                                  size_t first_missing, const HugeVector<Reference>& references) {
   BindingCache::Relocation result;
   for (size_t i = first_binding; i < simulation.bindings().size(); i++) {
     const Binding& binding = simulation.bindings()[i];

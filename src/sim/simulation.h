@@ -136,7 +136,7 @@ class Simulation {
   const Images& images() const { return images_; }
   const std::vector<Object>& objects() const { return objects_; }
   const std::vector<ObjectId>& load_order() const { return load_order_; }  // link maps as generated
-  const std::vector<Binding>& bindings() const { return bindings_; }
+  const HugeVector<Binding>& bindings() const { return bindings_; }
   const std::vector<MissingSymbol>& missing() const { return missing_; }
   const std::vector<CallResult>& results() const { return results_; }  // one per call of run()
   const std::vector<std::string>& problems() const { return problems_; }
@@ -168,7 +168,7 @@ class Simulation {
   std::string start_error_;
   std::vector<Object> objects_;
   std::vector<ObjectId> load_order_;
-  std::vector<Binding> bindings_;
+  HugeVector<Binding> bindings_;
   std::vector<MissingSymbol> missing_;
   std::vector<CallResult> results_;
   std::vector<std::string> problems_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 namespace cohabit {
 namespace {
@@ -20,7 +21,7 @@ bool same_name(Bytes a, Bytes b) {
 }
 
 constexpr size_t kFirstTableSize = 1 << 12;
-constexpr uint64_t kManySymbols = 20000;
+constexpr uint64_t kManySymbols = 20000, kManyRelocations = 20000;
 
 size_t slot_of(uint32_t hash, size_t mask) {
   return (hash * size_t{0x9e3779b1u} >> 8) & mask;
@@ -41,64 +42,6 @@ bool can_be_definition(const Sym& symbol) {
     default:
       return false;
   }
-}
-
-enum class RelocationEffect { kNoLookup, kLookup, kOwnStaticTls };
-
-struct Classified {
-  RelocationEffect effect;
-  RefKind kind;
-};
-
-// elf_machine_type_class and elf_machine_rela of sysdeps/x86_64/dl-machine.h (glibc 2.36).
-Classified classify_x86_64(uint32_t type, bool in_jmprel) {
-  switch (type) {
-    case elf::R_X86_64_NONE:
-    case elf::R_X86_64_RELATIVE:
-    case elf::R_X86_64_RELATIVE64:
-    case elf::R_X86_64_IRELATIVE:
-      return {RelocationEffect::kNoLookup, RefKind::kData};
-    case elf::R_X86_64_JUMP_SLOT:
-      return {RelocationEffect::kLookup, in_jmprel ? RefKind::kJumpSlot : RefKind::kPltNow};
-    case elf::R_X86_64_DTPMOD64:
-    case elf::R_X86_64_DTPOFF64:
-      return {RelocationEffect::kLookup, RefKind::kTls};
-    case elf::R_X86_64_TPOFF64:
-      return {RelocationEffect::kLookup, RefKind::kStaticTls};
-    case elf::R_X86_64_TLSDESC:
-      return {RelocationEffect::kLookup, RefKind::kTlsDesc};
-    case elf::R_X86_64_COPY:
-      return {RelocationEffect::kLookup, RefKind::kCopy};
-    default:
-      return {RelocationEffect::kLookup, RefKind::kData};
-  }
-}
-
-Classified classify_aarch64(uint32_t type, bool in_jmprel) {
-  switch (type) {
-    case elf::R_AARCH64_NONE:
-    case elf::R_AARCH64_RELATIVE:
-    case elf::R_AARCH64_IRELATIVE:
-      return {RelocationEffect::kNoLookup, RefKind::kData};
-    case elf::R_AARCH64_JUMP_SLOT:
-      return {RelocationEffect::kLookup, in_jmprel ? RefKind::kJumpSlot : RefKind::kPltNow};
-    case elf::R_AARCH64_TLS_DTPMOD:
-    case elf::R_AARCH64_TLS_DTPREL:
-      return {RelocationEffect::kLookup, RefKind::kTls};
-    case elf::R_AARCH64_TLS_TPREL:
-      return {RelocationEffect::kLookup, RefKind::kStaticTls};
-    case elf::R_AARCH64_TLSDESC:
-      return {RelocationEffect::kLookup, RefKind::kTlsDesc};
-    case elf::R_AARCH64_COPY:
-      return {RelocationEffect::kLookup, RefKind::kCopy};
-    default:
-      return {RelocationEffect::kLookup, RefKind::kData};
-  }
-}
-
-Classified classify(uint16_t machine, uint32_t type, bool in_jmprel) {
-  return machine == elf::EM_AARCH64 ? classify_aarch64(type, in_jmprel)
-                                    : classify_x86_64(type, in_jmprel);
 }
 
 VersionId version_of(const Image& image, uint32_t symbol) {
@@ -138,23 +81,29 @@ uint64_t hashed_symbol_count(const Object& object) {
   return std::min(table.symbol_offset + at + 1, object.symbols.size());
 }
 
-// A symbol that resolve_map in elf/dl-reloc.c takes from the object itself without looking.
-bool binds_locally(const Sym& symbol) {
-  return symbol.bind() == elf::STB_LOCAL || symbol.visibility() == elf::STV_HIDDEN ||
-         symbol.visibility() == elf::STV_INTERNAL;
-}
-
 }  // namespace
 
 // Room for three large frameworks at once, so that nothing is copied while it grows. Memory that is
 // never written costs nothing. Small processes do not come here.
 void Images::make_room() {
-  constexpr size_t kNames = 3 << 20, kDefinitions = 4 << 20;
+  constexpr size_t kNames = 3 << 20, kDefinitions = 4 << 20, kTableSize = 1 << 20;
+  if (table_.size() < kTableSize) resize_table(kTableSize);
   names_.reserve(kNames);
   hashes_.reserve(kNames);
   heads_.reserve(kNames);
   tails_.reserve(kNames);
   definitions_.reserve(kDefinitions);
+}
+
+// Reads the references of large images on another core, while this one loads and binds. Where no
+// thread can be had, index() reads them.
+void Images::read_early(Image& image) {
+  if (count_relocations(image.elf) < kManyRelocations) return;
+  try {
+    image.early =
+        std::async(std::launch::async, [&object = image.elf] { return read_references(object); });
+  } catch (const std::system_error&) {
+  }
 }
 
 const Images::Probe& Images::open(const std::string& path, uint16_t machine) {
@@ -198,6 +147,7 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
   image->file_size = status->size;
   image->map = std::move(*map);
   image->elf = elf::parse(image->map.bytes());
+  read_early(*image);
   probe.image = static_cast<ImageId>(images_.size());
   by_file_[status->id.inode * 31 + status->id.device].push_back(probe.image);
   images_.push_back(std::move(image));
@@ -223,9 +173,9 @@ std::string_view Images::name(NameId id) const {
   return names_[id].c_string(0).value_or(std::string_view());
 }
 
-void Images::grow_table() {
-  std::vector<Slot> table(std::max(table_.size() * 4, kFirstTableSize), Slot{0, kNone});
-  const size_t mask = table.size() - 1;
+void Images::resize_table(size_t size) {
+  HugeVector<Slot> table(size, Slot{0, kNone});
+  const size_t mask = size - 1;
   for (NameId id = 0; id < names_.size(); id++) {
     size_t at = slot_of(hashes_[id], mask);
     while (table[at].id != kNone) at = (at + 1) & mask;
@@ -239,7 +189,8 @@ void Images::prefetch(uint32_t hash) const {
 }
 
 NameId Images::intern(uint32_t hash, Bytes name) {
-  if ((names_.size() + 1) * 2 > table_.size()) grow_table();
+  if ((names_.size() + 1) * 4 > table_.size() * 3)
+    resize_table(std::max(table_.size() * 2, kFirstTableSize));
   const size_t mask = table_.size() - 1;
   size_t at = slot_of(hash, mask);
   for (; table_[at].id != kNone; at = (at + 1) & mask)
@@ -325,49 +276,37 @@ void Images::index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names) {
   }
 }
 
-// The symbol's own definition usually has the name already; but its stored hash may lie, and then
-// ld.so does not find it, so the hash is always computed from the name.
-NameId Images::name_of(const Image& image, uint32_t symbol, std::vector<NameId>& symbol_names) {
-  const Bytes text = image.elf.strings.from(image.elf.symbols[symbol].st_name);
-  const uint32_t hash = elf::gnu_hash(text.c_string(0).value_or(std::string_view())) >> 1;
-  const NameId known = symbol_names[symbol];
-  if (known != kNone && hashes_[known] == hash) return known;
-  return symbol_names[symbol] = intern(hash, text);
-}
-
-void Images::index_references(Image& image, std::vector<NameId>& symbol_names) {
-  const Object& object = image.elf;
-  std::vector<uint8_t> seen(symbol_names.size());  // by symbol: a bit per RefKind
-  const auto add = [&](const elf::Rela& relocation, bool in_jmprel) {
-    auto [effect, kind] = classify(object.machine, relocation.type(), in_jmprel);
-    if (effect == RelocationEffect::kNoLookup) return;
-    const uint32_t symbol = relocation.symbol();
-    if (symbol < seen.size() && (seen[symbol] >> static_cast<unsigned>(kind) & 1)) return;
-    const Sym entry = object.symbols[symbol];
-    if (symbol >= object.symbols.size() || binds_locally(entry)) {
-      image.own_static_tls |= kind == RefKind::kStaticTls;
-      return;
-    }
-    if (kind == RefKind::kJumpSlot && object.variant_pcs &&
-        (entry.st_other & elf::STO_AARCH64_VARIANT_PCS))
-      kind = RefKind::kPltNow;
-    if (symbol >= seen.size()) {
-      const size_t size = std::min<size_t>(object.symbols.size(), size_t{symbol} * 2 + 1024);
-      seen.resize(size);
-      symbol_names.resize(size, kNone);
-    }
-    const auto bit = static_cast<uint8_t>(1u << static_cast<unsigned>(kind));
-    if (seen[symbol] & bit) return;
-    seen[symbol] |= bit;
-    const elf::Version* version = object.version_of(symbol);
-    image.references.push_back({symbol, name_of(image, symbol, symbol_names),
-                                version ? version_of(image, symbol) : 0, kind,
-                                version && version->hidden, entry.bind() == elf::STB_WEAK,
-                                entry.visibility() == elf::STV_PROTECTED});
+// Gives the references their names and versions. A symbol's own definition usually has the name
+// already; but its stored hash may lie, and then ld.so does not find it, so the hash that was
+// computed from the name decides.
+void Images::name_references(Image& image, std::vector<NameId>& symbol_names) {
+  constexpr size_t kFar = 32, kNear = 16;
+  HugeVector<Reference>& references = image.references;
+  const auto known_name = [&](const Reference& reference) {
+    return reference.symbol < symbol_names.size() ? symbol_names[reference.symbol] : kNone;
   };
-  for (uint64_t i = image.elf.relative_count; i < object.rela.size(); i++)
-    add(object.rela[i], false);
-  for (uint64_t i = 0; i < object.jmprel.size(); i++) add(object.jmprel[i], true);
+  for (size_t i = 0; i < references.size(); i++) {
+    if (i + kFar < references.size()) {
+      const Reference& soon = references[i + kFar];
+      if (soon.symbol < symbol_names.size()) __builtin_prefetch(&symbol_names[soon.symbol]);
+    }
+    if (i + kNear < references.size()) {
+      const Reference& soon = references[i + kNear];
+      const NameId known = known_name(soon);
+      known == kNone ? prefetch(soon.name) : __builtin_prefetch(&hashes_[known]);
+    }
+    Reference& reference = references[i];
+    reference.version =
+        reference.version < image.versions.size() ? image.versions[reference.version] : 0;
+    const NameId known = known_name(reference);
+    if (known != kNone && hashes_[known] == reference.name) {
+      reference.name = known;
+      continue;
+    }
+    const uint32_t text = image.elf.symbols[reference.symbol].st_name;
+    reference.name = intern(reference.name, image.elf.strings.from(text));
+    if (reference.symbol < symbol_names.size()) symbol_names[reference.symbol] = reference.name;
+  }
 }
 
 void Images::index_versions(Image& image) {
@@ -382,13 +321,16 @@ void Images::index(ImageId id) {
   index_versions(image);
   const uint64_t symbol_count = hashed_symbol_count(image.elf);
   if (symbol_count > kManySymbols) make_room();
-  std::vector<NameId> symbol_names(symbol_count, kNone);  // grows when needed
+  std::vector<NameId> symbol_names(symbol_count, kNone);
   if (image.elf.gnu_hash) {
     index_gnu_hash(id, symbol_names);
   } else if (image.elf.sysv_hash) {
     index_sysv_hash(id, symbol_names);
   }
-  index_references(image, symbol_names);
+  References references = image.early.valid() ? image.early.get() : read_references(image.elf);
+  image.references = std::move(references.list);
+  image.own_static_tls = references.own_static_tls;
+  name_references(image, symbol_names);
 }
 
 }  // namespace cohabit

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,38 +15,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "base/tree.h"
 #include "facts/elf/object.h"
+#include "world/references.h"
 
 namespace cohabit {
 
 using ImageId = uint32_t;
-using NameId = uint32_t;
-using VersionId = uint32_t;  // 0: no version; equal ids <=> equal hash and name
 constexpr uint32_t kNone = 0xffffffff;
-
-// How ld.so looks a reference up, from its relocation type (elf_machine_type_class) and table.
-enum class RefKind : uint8_t {
-  kData,       // any definition or, for addresses of functions, a canonical PLT entry
-  kTls,        // DTPMOD, DTPOFF: class PLT
-  kStaticTls,  // TPOFF: class PLT, needs the object in the static TLS block
-  kTlsDesc,    // class PLT, static if there is room
-  kJumpSlot,   // DT_JMPREL: class PLT, may be bound at the first call
-  kPltNow,     // a JUMP_SLOT outside DT_JMPREL, or one that is never lazy
-  kCopy,       // skips the executable
-};
-
-// One thing an object looks up when it is relocated. Duplicates are folded: the first stays. What
-// binding needs of the symbol table is copied here, so that it need not be read again.
-struct Reference {
-  uint32_t symbol;  // index in the image's symbol table
-  NameId name;
-  VersionId version;  // wanted; 0: none
-  RefKind kind;
-  bool version_hidden;  // the wanted version is for old binaries only
-  bool weak;
-  bool is_protected;
-};
 
 struct Definition {
   // Of the symbol and of its version table entry.
@@ -73,10 +51,11 @@ struct Image {
   uint64_t file_size = 0;
   MappedFile map;
   elf::Object elf;
-  std::vector<Reference> references;  // in relocation order
-  std::vector<VersionId> versions;    // by version index, as elf.versions
-  bool own_static_tls = false;        // TPOFF against its own TLS segment
+  HugeVector<Reference> references;  // in relocation order
+  std::vector<VersionId> versions;   // by version index, as elf.versions
+  bool own_static_tls = false;       // TPOFF against its own TLS segment
   bool indexed = false;
+  std::future<References> early;  // being read on another core; last, so that it ends first
 };
 
 class Images {
@@ -102,6 +81,11 @@ class Images {
   void index(ImageId id);
 
   uint32_t first_definition(NameId name) const { return heads_[name]; }
+  // Told some references ahead, near and nearer, they bring the definitions into the cache.
+  void prefetch_name(NameId name) const { __builtin_prefetch(&heads_[name]); }
+  void prefetch_definition(NameId name) const {
+    if (heads_[name] != kNone) __builtin_prefetch(&definitions_[heads_[name]]);
+  }
   const Definition& definition(uint32_t index) const { return definitions_[index]; }
   std::string_view name(NameId id) const;
   NameId name_count() const { return static_cast<NameId>(names_.size()); }
@@ -117,14 +101,14 @@ class Images {
   Probe look_at(const std::string& path, uint16_t machine);
   std::optional<ImageId> find(FileId file) const;
   void make_room();
-  void grow_table();
+  void resize_table(size_t size);
   void prefetch(uint32_t hash) const;
   void add_definition(ImageId image, uint32_t symbol, uint32_t hash,
                       std::vector<NameId>& symbol_names);
   void index_gnu_hash(ImageId id, std::vector<NameId>& symbol_names);
   void index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names);
-  void index_references(Image& image, std::vector<NameId>& symbol_names);
-  NameId name_of(const Image& image, uint32_t symbol, std::vector<NameId>& symbol_names);
+  static void read_early(Image& image);
+  void name_references(Image& image, std::vector<NameId>& symbol_names);
   void index_versions(Image& image);
 
   const Tree& tree_;
@@ -133,16 +117,16 @@ class Images {
   std::unordered_map<std::string, Probe> probes_;
   std::unordered_map<std::string, bool> directories_;
 
-  std::vector<Bytes> names_;      // by NameId: from the first letter to the end of the table
-  std::vector<uint32_t> hashes_;  // by NameId
-  std::vector<uint32_t> heads_;   // by NameId: first definition
-  std::vector<uint32_t> tails_;
+  HugeVector<Bytes> names_;      // by NameId: from the first letter to the end of the table
+  HugeVector<uint32_t> hashes_;  // by NameId
+  HugeVector<uint32_t> heads_;   // by NameId: first definition
+  HugeVector<uint32_t> tails_;
   struct Slot {
     uint32_t hash;
     NameId id;
   };
-  std::vector<Slot> table_;  // open addressing, power of two
-  std::vector<Definition> definitions_;
+  HugeVector<Slot> table_;  // open addressing, power of two
+  HugeVector<Definition> definitions_;
 
   struct VersionKey {
     uint32_t hash;

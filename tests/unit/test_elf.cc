@@ -24,6 +24,19 @@ TEST_CASE("hash functions give the values of the specifications") {
   CHECK(elf::sysv_hash("syscall") == 0x0b09985c);
 }
 
+TEST_CASE("gnu_hash_of_string reads to the NUL, at any length and near the end of the file") {
+  std::string text;
+  for (int length = 0; length < 40; length++) {
+    for (const size_t after : {0, 1, 7, 8, 30}) {
+      const std::string file = text + '\0' + std::string(after, '\xff');
+      CHECK(elf::gnu_hash_of_string(Bytes(file)) == elf::gnu_hash(text));
+    }
+    CHECK(elf::gnu_hash_of_string(Bytes(text)) == elf::gnu_hash(""));  // no NUL
+    text += static_cast<char>(length % 2 ? 0x80 + length : 0xff - length);
+  }
+  CHECK(elf::gnu_hash_of_string(Bytes()) == elf::gnu_hash(""));
+}
+
 TEST_CASE("the C library is read as the loader has it") {
   Dl_info info{};
   REQUIRE(dladdr(reinterpret_cast<void*>(&dlsym), &info) != 0);

@@ -242,6 +242,7 @@ class Parser {
       if (tables_.strsz > rest.size())
         defect(tables_.strtab, "DT_STRSZ goes past the end of its segment");
       object_.strings = rest;
+      object_.strings_size = tables_.strsz;
     }
     const auto text = [&](uint64_t offset) {
       const auto string = object_.strings.c_string(offset);
@@ -437,6 +438,57 @@ uint32_t gnu_hash(std::string_view name) {
     h = h * (33u * 33 * 33 * 33) + p[0] * (33u * 33 * 33) + p[1] * (33u * 33) + p[2] * 33u + p[3];
   for (; n > 0; n--, p++) h = h * 33 + *p;
   return h;
+}
+
+namespace {
+
+constexpr uint32_t power_of_33(unsigned n) {
+  return n == 0 ? 1 : 33 * power_of_33(n - 1);
+}
+
+// The hash of eight characters, the first in the lowest byte, from h = 0: neighbours are joined in
+// 16-bit lanes, then in 32-bit lanes, which none of the sums can leave.
+uint32_t hash_eight(uint64_t word) {
+  constexpr uint64_t kBytes = 0x00ff00ff00ff00ff, kPairs = 0x0000ffff0000ffff;
+  const uint64_t pairs = (word & kBytes) * 33 + (word >> 8 & kBytes);
+  const uint64_t fours = (pairs & kPairs) * power_of_33(2) + (pairs >> 16 & kPairs);
+  return static_cast<uint32_t>(fours) * power_of_33(4) + static_cast<uint32_t>(fours >> 32);
+}
+
+}  // namespace
+
+// Looks for the end and hashes in one pass over the string: it is in no cache, and reading it once
+// is most of the cost.
+uint32_t gnu_hash_of_string(Bytes text) {
+  constexpr uint32_t kStart = 5381;
+  constexpr uint32_t kPowers[] = {1,
+                                  power_of_33(1),
+                                  power_of_33(2),
+                                  power_of_33(3),
+                                  power_of_33(4),
+                                  power_of_33(5),
+                                  power_of_33(6),
+                                  power_of_33(7)};
+  const std::string_view bytes = text.text();
+  uint32_t h = kStart;
+  size_t at = 0;
+  for (; bytes.size() - at >= 8; at += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    // The lowest bit that is set belongs to the first zero byte.
+    const uint64_t zeros = (word - 0x0101010101010101) & ~word & 0x8080808080808080;
+    if (zeros == 0) {
+      h = h * power_of_33(8) + hash_eight(word);
+      continue;
+    }
+    const auto left = static_cast<unsigned>(__builtin_ctzll(zeros)) / 8;
+    return left == 0 ? h : h * kPowers[left] + hash_eight(word << (64 - 8 * left));
+  }
+  for (; at < bytes.size(); at++) {
+    if (bytes[at] == 0) return h;
+    h = h * 33 + static_cast<uint8_t>(bytes[at]);
+  }
+  return kStart;
 }
 
 uint32_t sysv_hash(std::string_view name) {

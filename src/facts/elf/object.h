@@ -95,7 +95,8 @@ struct Object {
   bool variant_pcs = false;  // DT_AARCH64_VARIANT_PCS
   bool has_relr = false;
 
-  Bytes strings;
+  Bytes strings;              // DT_STRTAB to the end of its segment: ld.so does not look at DT_STRSZ
+  uint64_t strings_size = 0;  // DT_STRSZ, a hint
   Table<Sym> symbols;      // as many as can be proven to exist by the hash tables, see symbol_count
   Table<uint16_t> versym;  // empty: no versions
   std::vector<VersionNeed> version_needs;
@@ -133,6 +134,8 @@ Object parse(Bytes file);
 
 // The hash functions of DT_GNU_HASH and DT_HASH.
 uint32_t gnu_hash(std::string_view name);
+// Of the NUL-terminated string at the start; of the empty string if no NUL follows.
+uint32_t gnu_hash_of_string(Bytes text);
 uint32_t sysv_hash(std::string_view name);
 
 }  // namespace cohabit::elf

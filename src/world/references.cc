@@ -1,0 +1,186 @@
+#include "world/references.h"
+
+#include <algorithm>
+#include <future>
+#include <system_error>
+#include <vector>
+
+#include "base/mapped_file.h"
+
+namespace cohabit {
+namespace {
+
+using elf::Object;
+using elf::Sym;
+
+enum class RelocationEffect { kNoLookup, kLookup, kOwnStaticTls };
+
+struct Classified {
+  RelocationEffect effect;
+  RefKind kind;
+};
+
+// elf_machine_type_class and elf_machine_rela of sysdeps/x86_64/dl-machine.h (glibc 2.36).
+Classified classify_x86_64(uint32_t type, bool in_jmprel) {
+  switch (type) {
+    case elf::R_X86_64_NONE:
+    case elf::R_X86_64_RELATIVE:
+    case elf::R_X86_64_RELATIVE64:
+    case elf::R_X86_64_IRELATIVE:
+      return {RelocationEffect::kNoLookup, RefKind::kData};
+    case elf::R_X86_64_JUMP_SLOT:
+      return {RelocationEffect::kLookup, in_jmprel ? RefKind::kJumpSlot : RefKind::kPltNow};
+    case elf::R_X86_64_DTPMOD64:
+    case elf::R_X86_64_DTPOFF64:
+      return {RelocationEffect::kLookup, RefKind::kTls};
+    case elf::R_X86_64_TPOFF64:
+      return {RelocationEffect::kLookup, RefKind::kStaticTls};
+    case elf::R_X86_64_TLSDESC:
+      return {RelocationEffect::kLookup, RefKind::kTlsDesc};
+    case elf::R_X86_64_COPY:
+      return {RelocationEffect::kLookup, RefKind::kCopy};
+    default:
+      return {RelocationEffect::kLookup, RefKind::kData};
+  }
+}
+
+Classified classify_aarch64(uint32_t type, bool in_jmprel) {
+  switch (type) {
+    case elf::R_AARCH64_NONE:
+    case elf::R_AARCH64_RELATIVE:
+    case elf::R_AARCH64_IRELATIVE:
+      return {RelocationEffect::kNoLookup, RefKind::kData};
+    case elf::R_AARCH64_JUMP_SLOT:
+      return {RelocationEffect::kLookup, in_jmprel ? RefKind::kJumpSlot : RefKind::kPltNow};
+    case elf::R_AARCH64_TLS_DTPMOD:
+    case elf::R_AARCH64_TLS_DTPREL:
+      return {RelocationEffect::kLookup, RefKind::kTls};
+    case elf::R_AARCH64_TLS_TPREL:
+      return {RelocationEffect::kLookup, RefKind::kStaticTls};
+    case elf::R_AARCH64_TLSDESC:
+      return {RelocationEffect::kLookup, RefKind::kTlsDesc};
+    case elf::R_AARCH64_COPY:
+      return {RelocationEffect::kLookup, RefKind::kCopy};
+    default:
+      return {RelocationEffect::kLookup, RefKind::kData};
+  }
+}
+
+Classified classify(uint16_t machine, uint32_t type, bool in_jmprel) {
+  return machine == elf::EM_AARCH64 ? classify_aarch64(type, in_jmprel)
+                                    : classify_x86_64(type, in_jmprel);
+}
+
+// A symbol that resolve_map in elf/dl-reloc.c takes from the object itself without looking.
+bool binds_locally(const Sym& symbol) {
+  return symbol.bind() == elf::STB_LOCAL || symbol.visibility() == elf::STV_HIDDEN ||
+         symbol.visibility() == elf::STV_INTERNAL;
+}
+
+// Collects references without duplicates; `name` is st_name until hash_names.
+class Reader {
+ public:
+  explicit Reader(const Object& object) : object_(object) {}
+
+  References run() {
+    // Room that is never written costs nothing, growing copies.
+    result_.list.reserve(count_relocations(object_));
+    collect(object_.rela, object_.relative_count, false);
+    collect(object_.jmprel, 0, true);
+    hash_names();
+    return std::move(result_);
+  }
+
+ private:
+  void collect(const Table<elf::Rela>& table, uint64_t first, bool in_jmprel) {
+    constexpr uint64_t kAhead = 24;
+    for (uint64_t i = first; i < table.size(); i++) {
+      const uint32_t soon = table[i + kAhead].symbol();
+      object_.symbols.prefetch(soon);
+      if (soon < seen_.size()) __builtin_prefetch(&seen_[soon]);
+      add(table[i], in_jmprel);
+    }
+  }
+
+  bool has_seen(uint32_t symbol, RefKind kind) const {
+    return symbol < seen_.size() && (seen_[symbol] >> static_cast<unsigned>(kind) & 1);
+  }
+
+  void add(const elf::Rela& relocation, bool in_jmprel) {
+    auto [effect, kind] = classify(object_.machine, relocation.type(), in_jmprel);
+    if (effect == RelocationEffect::kNoLookup) return;
+    const uint32_t symbol = relocation.symbol();
+    if (has_seen(symbol, kind)) return;
+    const Sym entry = object_.symbols[symbol];
+    if (symbol >= object_.symbols.size() || binds_locally(entry)) {
+      result_.own_static_tls |= kind == RefKind::kStaticTls;
+      return;
+    }
+    if (kind == RefKind::kJumpSlot && object_.variant_pcs &&
+        (entry.st_other & elf::STO_AARCH64_VARIANT_PCS))
+      kind = RefKind::kPltNow;
+    if (has_seen(symbol, kind)) return;
+    // DT_SYMTAB has no length that could be trusted, so this grows with what is met.
+    if (symbol >= seen_.size())
+      seen_.resize(std::min<size_t>(object_.symbols.size(), size_t{symbol} * 2 + 1024));
+    seen_[symbol] |= static_cast<uint8_t>(1u << static_cast<unsigned>(kind));
+    const elf::Version* version = object_.version_of(symbol);
+    const VersionId version_index = version ? object_.versym[symbol] & elf::kVersionIndex : 0;
+    result_.list.push_back({symbol, entry.st_name, version_index, kind, version && version->hidden,
+                            entry.bind() == elf::STB_WEAK,
+                            entry.visibility() == elf::STV_PROTECTED});
+  }
+
+  // Half of it on another core where it is long: while this runs, nobody else has work.
+  void hash_names() {
+    constexpr size_t kLong = 50000;
+    const size_t size = result_.list.size(), half = size / 2;
+    if (size < kLong) return hash_names(0, size);
+    std::future<void> other;
+    try {
+      other = std::async(std::launch::async, [this, half] { hash_names(0, half); });
+    } catch (const std::system_error&) {
+      hash_names(0, half);
+    }
+    hash_names(half, size);
+  }
+
+  // In blocks, so that the strings of the next block are on their way while this one is worked on:
+  // they are far larger than any cache.
+  void hash_names(size_t first, size_t last) {
+    constexpr size_t kBlock = 32;
+    HugeVector<Reference>& list = result_.list;
+    prefetch_names(first, std::min(first + kBlock, last));
+    for (size_t begin = first; begin < last; begin += kBlock) {
+      const size_t end = std::min(begin + kBlock, last);
+      prefetch_names(end, std::min(end + kBlock, last));
+      for (size_t i = begin; i < end; i++)
+        list[i].name = elf::gnu_hash_of_string(object_.strings.from(list[i].name)) >> 1;
+    }
+  }
+
+  void prefetch_names(size_t begin, size_t end) const {
+    constexpr size_t kCacheLine = 64, kUsualLength = 4 * kCacheLine;
+    for (size_t i = begin; i < end; i++)
+      for (size_t at = 0; at < kUsualLength; at += kCacheLine)
+        object_.strings.prefetch(result_.list[i].name + at);
+  }
+
+  const Object& object_;
+  std::vector<uint8_t> seen_;  // by symbol: a bit per RefKind
+  References result_;
+};
+
+}  // namespace
+
+uint64_t count_relocations(const Object& object) {
+  return object.rela.size() - std::min(object.rela.size(), object.relative_count) +
+         object.jmprel.size();
+}
+
+References read_references(const Object& object) {
+  MappedFile::populate(object.strings.slice(0, object.strings_size).value_or(Bytes()));
+  return Reader(object).run();
+}
+
+}  // namespace cohabit
