@@ -183,8 +183,8 @@ TEST_CASE("python: uv, virtualenv and conda environments") {
   REQUIRE_MESSAGE(found, error_of(found));
   CHECK(found->version == "3.11.7");
   CHECK(found->user_site == temp / user_site);
-  CHECK(found->site_directories == Strings{temp / user_site,
-                                           temp / "virtualenv/lib/python3.11/site-packages",
+  CHECK(found->site_directories == Strings{temp / "virtualenv/lib/python3.11/site-packages",
+                                           temp / user_site,
                                            temp / "base/lib/python3.11/site-packages"});
 
   install_python(temp, "conda");
@@ -262,7 +262,6 @@ TEST_CASE("python: below another root, Debian's directories") {
         "/.local/lib/python3.11/site-packages");
   CHECK(found->site_directories == Strings{"/root"
                                            "/.local/lib/python3.11/site-packages",
-                                           "/usr/lib/python3.11/site-packages",
                                            "/usr/local/lib/python3.11/dist-packages",
                                            "/opt/editable", "/usr/lib/python3/dist-packages"});
   const auto venv = find_interpreter(tree, "/venv", {});

@@ -1,8 +1,7 @@
 // CPython finds itself by landmarks (Modules/getpath.py since 3.11, getpath.c before): pyvenv.cfg
 // beside the executable as it was named, or one directory up, makes a venv whose `home` is where
 // the base interpreter lives; else the standard library's os.py is looked for from the directory of
-// the real executable upward. site.py then adds the site directories. The same steps, on files
-// only.
+// the real executable upward. The same steps, on files only.
 #include "facts/python/interpreter.h"
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <map>
 
 #include "facts/elf/object.h"
+#include "facts/python/site_path.h"
 
 namespace cohabit {
 namespace {
@@ -389,7 +389,10 @@ void read_venv(const Tree& tree, Interpreter& result, const std::string& venv) {
   result.kind = EnvironmentKind::kVenv;
   result.prefix = venv;
   result.implementation = value("implementation");
-  result.system_site_packages = value("include-system-site-packages") == "true";
+  // As site.py: true when nothing is said.
+  const std::string system_site = value("include-system-site-packages");
+  result.system_site_packages = system_site.empty() || system_site == "true" ||
+                                system_site == "True" || system_site == "TRUE";
   set_version(result, declared_version(configuration));
   const Version wanted{result.major, result.minor, ""};
   const std::string home = value("home");
@@ -407,6 +410,7 @@ void read_venv(const Tree& tree, Interpreter& result, const std::string& venv) {
         "; the environment should be created again");
   }
   result.base_prefix = base.prefix;
+  result.standard_library = base.directory;
   set_version(result, base.version);
 }
 
@@ -418,6 +422,7 @@ void read_installation(const Tree& tree, Interpreter& result) {
   set_version(result, wanted);
   set_version(result, library.version);
   result.prefix = library.prefix;
+  result.standard_library = library.directory;
   if (library.prefix.empty()) {
     result.prefix = parent_of(parent_of(result.real_path));
     result.problems.push_back("no standard library (lib/python*/os.py) was found above " +
@@ -442,80 +447,6 @@ void refine_version(const Tree& tree, Interpreter& result) {
   for (const std::string& name : tree.list(result.base_prefix + "/conda-meta"))
     if (name.starts_with("python-" + short_version))
       set_version(result, parse_version(std::string_view(name).substr(7)));
-}
-
-// ---- site directories, as site.py makes them
-
-class SiteDirectories {
- public:
-  SiteDirectories(const Tree& tree, Interpreter& result) : tree_(tree), result_(result) {}
-
-  // Directories that exist, each once (lib64 is often a symlink to lib).
-  bool add(const std::string& directory) {
-    const auto status = tree_.stat(directory);
-    if (!status || !status->is_directory()) return false;
-    if (std::find(seen_.begin(), seen_.end(), status->id) != seen_.end()) return false;
-    seen_.push_back(status->id);
-    result_.site_directories.push_back(directory);
-    return true;
-  }
-
-  // With the directories that its .pth files name.
-  void add_site(const std::string& directory) {
-    if (!add(directory)) return;
-    for (const std::string& name : tree_.list(directory))
-      if (name.ends_with(".pth")) add_pth(directory, name);
-  }
-
-  void add_prefix(const std::string& prefix) {
-    const std::string version = std::to_string(result_.major) + "." + std::to_string(result_.minor);
-    const bool is_pypy = result_.implementation == "PyPy";
-    for (const char* lib : {"lib", "lib64"})
-      add_site(join(prefix, lib) + (is_pypy ? "/pypy" : "/python") + version + "/site-packages");
-    // Debian's own Python, told by its dist-packages.
-    if (prefix == "/usr" && is_directory(tree_, "/usr/lib/python3/dist-packages")) {
-      add_site("/usr/local/lib/python" + version + "/dist-packages");
-      add_site("/usr/lib/python3/dist-packages");
-      add_site("/usr/lib/python" + version + "/dist-packages");
-    }
-  }
-
- private:
-  void add_pth(const std::string& directory, const std::string& name) {
-    const std::string text = tree_.read_text(join(directory, name), kMaxText).value_or("");
-    for (const std::string& line : split(text, '\n')) {
-      const std::string entry = trim(line);
-      if (entry.empty() || entry[0] == '#' || entry.starts_with("import ") ||
-          entry.starts_with("import\t"))
-        continue;
-      add(entry[0] == '/' ? entry : join(directory, entry));
-    }
-  }
-
-  const Tree& tree_;
-  Interpreter& result_;
-  std::vector<FileId> seen_;
-};
-
-void find_site_directories(const Tree& tree, Interpreter& result,
-                           const PythonVariables& variables) {
-  SiteDirectories sites(tree, result);
-  for (const std::string& directory : split(variables.python_path, ':'))
-    if (!directory.empty()) sites.add(directory);
-  const bool is_venv = result.kind == EnvironmentKind::kVenv;
-  const std::string user =
-      join(variables.home, ".local/lib/python" + std::to_string(result.major) + "." +
-                               std::to_string(result.minor) + "/site-packages");
-  const bool user_allowed = !is_venv || result.system_site_packages;
-  if (user_allowed && !variables.no_user_site && !variables.home.empty() &&
-      is_directory(tree, user)) {
-    result.user_site = user;
-    sites.add_site(user);
-  }
-  sites.add_prefix(result.prefix);
-  if (is_venv && result.system_site_packages) sites.add_prefix(result.base_prefix);
-  if (result.site_directories.empty())
-    result.problems.push_back("no site-packages directory was found below " + result.prefix);
 }
 
 std::string implementation_of(const Interpreter& result) {
@@ -571,7 +502,9 @@ Result<Interpreter> find_interpreter(const Tree& tree, const std::string& path,
     result->kind = EnvironmentKind::kConda;
   if (result->implementation.empty()) result->implementation = implementation_of(*result);
   refine_version(tree, *result);
-  find_site_directories(tree, *result, seen);
+  read_site_path(tree, *result, seen);
+  if (result->site_directories.empty())
+    result->problems.push_back("no site-packages directory was found below " + result->prefix);
   return result;
 }
 

@@ -20,6 +20,12 @@ struct PythonVariables {
 
 enum class EnvironmentKind { kPlain, kVenv, kConda };
 
+// A line of a .pth file that site executes because it starts with "import".
+struct PthLine {
+  std::string file;
+  std::string code;
+};
+
 struct Interpreter {
   std::string executable;   // absolute, symlinks kept: what one would start, ENV/bin/python
   std::string real_path;    // symlinks followed: what the kernel maps, decides its $ORIGIN
@@ -31,8 +37,13 @@ struct Interpreter {
   std::string version;                // "3.11.7", or "3.11" if no more is known
   bool system_site_packages = false;  // a venv that sees its base's packages too
   std::string user_site;              // in use; empty if it is disabled or does not exist
-  // Where packages are, existing ones only, in the order of sys.path: PYTHONPATH, user site,
-  // site-packages (purelib before platlib), those of the base, and what .pth files name.
+  std::string standard_library;       // the directory of os.py; empty if there is none
+  // sys.path after site has run, existing entries only, without what the way of starting puts first
+  // (the script's directory); and the code in .pth files, which may change it further.
+  std::vector<std::string> module_path;
+  std::vector<PthLine> pth_lines;
+  // The directories of module_path that hold packages, each once: PYTHONPATH, site-packages of a
+  // venv, user site, site-packages, those of the base, and what .pth files name.
   std::vector<std::string> site_directories;
 
   uint16_t elf_machine = 0;

@@ -1,0 +1,188 @@
+// The path based finder of CPython 3.8 to 3.14 (importlib/_bootstrap_external.py: PathFinder and
+// FileFinder). The first directory that has the name wins, and inside one directory a package with
+// __init__ beats a module, an extension beats source, source beats bytecode. A directory without
+// __init__ is only remembered: if no later directory has the name properly, all those found
+// together are one namespace package.
+//
+// Each directory is listed once and asked from memory, as FileFinder does: site-packages of a large
+// environment is asked for thousands of names that are not there.
+#include "imports/finder.h"
+
+#include <algorithm>
+
+#include "imports/builtins.h"
+
+namespace cohabit::python {
+namespace {
+
+constexpr size_t kMaxName = 1024;     // of a module, in full
+constexpr size_t kMaxPortions = 256;  // of a namespace package
+
+// Imported by every start of the interpreter (site and what it needs), or frozen into it.
+constexpr std::string_view kStartUp[] = {
+    "__main__",    "_collections_abc", "_sitebuiltins",
+    "abc",         "codecs",           "encodings",
+    "genericpath", "importlib",        "io",
+    "os",          "posixpath",        "site",
+    "stat",        "zipimport",
+};
+
+std::string_view last_of(std::string_view name) {
+  return name.substr(name.rfind('.') + 1);
+}
+
+// What can stand in an import statement, more or less: other names are no news to anybody.
+bool is_plain(std::string_view name) {
+  return !name.empty() && std::none_of(name.begin(), name.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == '/' || c == '.' || c == 0x7f;
+  });
+}
+
+}  // namespace
+
+Finder::Finder(const Tree& tree, const Interpreter& interpreter,
+               std::optional<std::string> directory)
+    : tree_(tree), interpreter_(interpreter) {
+  if (directory) path_.push_back(*directory);
+  own_entries_ = path_.size();
+  path_.insert(path_.end(), interpreter.module_path.begin(), interpreter.module_path.end());
+  suffixes_ = cohabit::python::extension_suffixes(tree, interpreter);
+  for (const std::string& suffix : suffixes_) loaders_.emplace_back(suffix, ModuleKind::kNative);
+  loaders_.emplace_back(".py", ModuleKind::kSource);
+  loaders_.emplace_back(".pyc", ModuleKind::kBytecode);
+  builtins_ = builtin_modules(tree, interpreter);
+}
+
+// "" on sys.path is the current directory.
+std::string Finder::place(const std::string& entry) const {
+  if (!entry.empty()) return entry;
+  const std::string current = tree_.real_path(".").value_or("/");
+  return current.empty() ? "/" : current;
+}
+
+const Finder::Names& Finder::list(const std::string& directory) {
+  const auto known = listings_.find(directory);
+  if (known != listings_.end()) return known->second;
+  return listings_.emplace(directory, tree_.list(directory)).first->second;
+}
+
+bool Finder::has(const std::string& directory, std::string_view name) {
+  const Names& names = list(directory);
+  const auto at = std::lower_bound(names.begin(), names.end(), name);
+  return at != names.end() && *at == name;
+}
+
+bool Finder::is_file(const std::string& path) const {
+  const auto status = tree_.stat(path);
+  return status && status->is_regular();
+}
+
+bool Finder::is_directory(const std::string& path) const {
+  const auto status = tree_.stat(path);
+  return status && status->is_directory();
+}
+
+// directory/stem with the first suffix that there is.
+bool Finder::find_file(const std::string& directory, std::string_view stem, ModuleSpec& spec) {
+  for (const auto& [suffix, kind] : loaders_) {
+    const std::string file = std::string(stem) + suffix;
+    if (!has(directory, file) || !is_file(directory + "/" + file)) continue;
+    spec.kind = kind;
+    spec.path = directory + "/" + file;
+    return true;
+  }
+  return false;
+}
+
+// False: not here, or only a portion of a namespace, which is added to spec.search.
+bool Finder::find_in(const std::string& directory, std::string_view last, ModuleSpec& spec) {
+  const bool here = has(directory, last);
+  const std::string package = directory + "/" + std::string(last);
+  if (here && find_file(package, "__init__", spec)) {
+    spec.search = {package};
+    return true;
+  }
+  if (find_file(directory, last, spec)) {
+    spec.search.clear();
+    return true;
+  }
+  if (here && spec.search.size() < kMaxPortions && is_directory(package))
+    spec.search.push_back(package);
+  return false;
+}
+
+std::optional<ModuleSpec> Finder::find(std::string_view name,
+                                       const std::vector<std::string>& search) {
+  const std::string_view last = last_of(name);
+  if (name.size() > kMaxName || !is_plain(last)) return std::nullopt;
+  ModuleSpec spec;
+  spec.name = name;
+  for (const std::string& entry : search)
+    if (find_in(place(entry), last, spec)) return spec;
+  if (spec.search.empty()) return std::nullopt;
+  spec.kind = ModuleKind::kNamespace;
+  return spec;
+}
+
+std::optional<ModuleSpec> Finder::find_top_level(std::string_view name) {
+  if (is_builtin(name) || name.starts_with("_frozen_importlib")) {
+    ModuleSpec spec;
+    spec.name = name;
+    return spec;
+  }
+  const bool starts =
+      std::find(std::begin(kStartUp), std::end(kStartUp), name) != std::end(kStartUp);
+  if (!starts || own_entries_ == 0) return find(name, path_);
+  return find(name, interpreter_.module_path);
+}
+
+std::optional<ModuleSpec> Finder::find_dotted(std::string_view name) {
+  std::optional<ModuleSpec> spec;
+  if (name.size() > kMaxName) return spec;
+  for (size_t end = 0; end != std::string_view::npos;) {
+    end = name.find('.', end == 0 ? 0 : end + 1);
+    const std::string_view part = name.substr(0, end);
+    if (!spec)
+      spec = find_top_level(part);
+    else
+      spec = find(part, spec->search);
+    if (!spec) return spec;
+  }
+  return spec;
+}
+
+// inspect.getmodulename; empty if the file is no module.
+std::string Finder::module_name(std::string_view file) const {
+  std::string_view best;
+  for (const auto& [suffix, kind] : loaders_)
+    if (suffix.size() > best.size() && file.ends_with(suffix)) best = suffix;
+  if (best.empty()) return "";
+  return std::string(file.substr(0, file.size() - best.size()));
+}
+
+bool Finder::has_init(const std::string& package) {
+  const Names& names = list(package);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return module_name(name) == "__init__"; });
+}
+
+std::vector<std::string> Finder::names_in(const std::vector<std::string>& search) {
+  std::vector<std::string> result;
+  for (const std::string& entry : search) {
+    const std::string directory = place(entry);
+    for (const std::string& file : Names(list(directory))) {
+      std::string name = module_name(file);
+      if (name.empty() && is_plain(file) && has_init(directory + "/" + file)) name = file;
+      if (name != "__init__" && is_plain(name)) result.push_back(name);
+    }
+  }
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+bool Finder::is_builtin(std::string_view name) const {
+  return std::binary_search(builtins_.begin(), builtins_.end(), name);
+}
+
+}  // namespace cohabit::python

@@ -1,0 +1,89 @@
+// Where Python finds modules: sys.path, the path based finder, and what is there at start-up.
+// As CPython 3.8 to 3.14 do (importlib/_bootstrap_external.py, site.py), from files alone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/tree.h"
+#include "facts/python/interpreter.h"
+
+namespace cohabit::python {
+
+enum class ModuleKind : uint8_t {
+  kSource,     // x.py; with a search list: x/__init__.py
+  kNative,     // x.cpython-312-x86_64-linux-gnu.so, x.abi3.so, x.so; or x/__init__.*.so
+  kBytecode,   // only x.pyc is there: nothing is known of its code
+  kNamespace,  // directories without __init__
+  kBuiltin,    // in the executable or libpython; no file
+};
+
+struct ModuleSpec {
+  std::string name;  // full: "numpy.linalg"
+  ModuleKind kind = ModuleKind::kBuiltin;
+  std::string path;                 // of the file; empty for kBuiltin and kNamespace
+  std::vector<std::string> search;  // __path__ of a package; empty: not a package
+  bool is_package() const { return !search.empty(); }
+};
+
+using cohabit::PthLine;  // a line of a .pth file that site executes
+
+class Finder {
+ public:
+  // `directory` is what stands first in sys.path: the script's directory, or "" for -c and -m (the
+  // current directory, as seen in the tree); nothing with -P, -I or safe_path.
+  Finder(const Tree& tree, const Interpreter& interpreter,
+         std::optional<std::string> directory = std::nullopt);
+
+  const Tree& tree() const { return tree_; }
+  const Interpreter& interpreter() const { return interpreter_; }
+  // sys.path after site has run: existing entries only, .pth directories included.
+  const std::vector<std::string>& path() const { return path_; }
+  const std::vector<PthLine>& pth_lines() const { return interpreter_.pth_lines; }
+
+  // The module `name` (full, "a.b.c"; only its last part is looked for) in these directories, which
+  // are sys.path or the parent's __path__. Directories are listed once. Zip files on sys.path and
+  // finders that packages install are not followed.
+  std::optional<ModuleSpec> find(std::string_view name, const std::vector<std::string>& search);
+  // The same for a top-level name: built-in modules first, then path(). What start-up imports is
+  // not sought in the first directory, which is not yet there at that time.
+  std::optional<ModuleSpec> find_top_level(std::string_view name);
+  // The whole way from the top, without running the parents (their __path__ as found).
+  std::optional<ModuleSpec> find_dotted(std::string_view name);
+  // What pkgutil.iter_modules would give: names (last part) in these directories, sorted.
+  std::vector<std::string> names_in(const std::vector<std::string>& search);
+  // sys.builtin_module_names: PyInit_* of the executable or libpython, from its symbol table or, in
+  // a stripped static build, from its strings.
+  bool is_builtin(std::string_view name) const;
+  // The directory of extension modules of the standard library (lib-dynload) and of its sources.
+  const std::string& standard_library() const { return interpreter_.standard_library; }
+  // EXTENSION_SUFFIXES of this interpreter: ".cpython-312-x86_64-linux-gnu.so", ".abi3.so", ".so".
+  const std::vector<std::string>& extension_suffixes() const { return suffixes_; }
+
+ private:
+  using Names = std::vector<std::string>;  // sorted
+
+  const Names& list(const std::string& directory);
+  bool has(const std::string& directory, std::string_view name);
+  bool is_file(const std::string& path) const;
+  bool is_directory(const std::string& path) const;
+  std::string place(const std::string& entry) const;
+  bool find_file(const std::string& directory, std::string_view stem, ModuleSpec& spec);
+  bool find_in(const std::string& directory, std::string_view last, ModuleSpec& spec);
+  bool has_init(const std::string& package);
+  std::string module_name(std::string_view file) const;
+
+  const Tree& tree_;
+  const Interpreter& interpreter_;
+  std::vector<std::string> path_;
+  size_t own_entries_ = 0;  // leading entries of path_ that start-up does not see
+  std::vector<std::string> suffixes_;
+  std::vector<std::pair<std::string, ModuleKind>> loaders_;  // suffixes in FileFinder's order
+  std::vector<std::string> builtins_;                        // sorted
+  std::unordered_map<std::string, Names> listings_;
+};
+
+}  // namespace cohabit::python

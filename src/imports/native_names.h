@@ -1,0 +1,31 @@
+// Which modules an extension module imports from native code.
+//
+// PyImport_ImportModule and its relatives take names, and names are strings in the file: those of
+// plain C and pybind11 as whole strings in .rodata, those of Cython in its table of interned
+// names. Not every such string is imported when the module is initialised, so each comes with how
+// sure we are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "facts/elf/object.h"
+#include "imports/finder.h"
+
+namespace cohabit::python {
+
+struct NativeImport {
+  std::string name;     // full module name that exists in this environment
+  bool likely = false;  // imported when the module is initialised; else perhaps later or never
+};
+
+// In the order of the strings. `self` is the extension's own module (relative names of Cython, and
+// so that it is left out). Reads the file's read-only data: not more than a few MB of it.
+std::vector<NativeImport> native_imports(const elf::Object& object, Bytes file,
+                                         const ModuleSpec& self, Finder& finder);
+// Modules that the extension creates itself, as submodules of its own: names "<self>.<x>" in its
+// strings that no file provides.
+std::vector<std::string> own_submodules(const elf::Object& object, Bytes file,
+                                        const ModuleSpec& self);
+
+}  // namespace cohabit::python
