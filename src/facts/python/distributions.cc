@@ -7,6 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "facts/python/requirement.h"
+#include "facts/python/wheel_metadata.h"
+
 namespace cohabit {
 namespace {
 
@@ -47,28 +50,6 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-}
-
-bool same_text(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
-}
-
-// PEP 503: lower case, runs of "-_." are one "-".
-std::string normal_name(std::string_view name) {
-  std::string result;
-  for (const char c : name) {
-    const bool separator = c == '-' || c == '_' || c == '.';
-    if (!separator)
-      result += lower(c);
-    else if (!result.ends_with('-'))
-      result += '-';
-  }
-  return result;
-}
-
 template <class Visit>
 void for_each_line(std::string_view text, Visit visit) {
   for (size_t begin = 0; begin < text.size();) {
@@ -78,17 +59,14 @@ void for_each_line(std::string_view text, Visit visit) {
   }
 }
 
-// Name and version from the headers of METADATA or PKG-INFO.
 void read_headers(std::string_view text, Distribution& distribution) {
-  for_each_line(text, [&](std::string_view line) {
-    if (trim(line).empty()) return false;
-    const size_t colon = line.find(':');
-    if (colon == line.npos) return true;
-    const std::string_view key = line.substr(0, colon);
-    if (same_text(key, "Name")) distribution.name = trim(line.substr(colon + 1));
-    if (same_text(key, "Version")) distribution.version = trim(line.substr(colon + 1));
-    return true;
-  });
+  MetadataHeaders headers = parse_metadata_headers(text);
+  distribution.has_metadata = true;
+  distribution.name = std::move(headers.name);
+  distribution.version = std::move(headers.version);
+  distribution.requires_python = std::move(headers.requires_python);
+  distribution.requires_dist = std::move(headers.requires_dist);
+  distribution.provides_extra = std::move(headers.provides_extra);
 }
 
 // "torch-2.6.0.dist-info" -> torch, 2.6.0: for metadata that cannot be read.
@@ -200,6 +178,15 @@ void read_files(const Tree& tree, const std::string& site, Distribution& distrib
   }
 }
 
+void read_small_files(const Tree& tree, Distribution& distribution) {
+  distribution.is_requested = tree.stat(distribution.metadata + "/REQUESTED").has_value();
+  if (const auto url = tree.read_text(distribution.metadata + "/direct_url.json", kMaxSmallFile))
+    distribution.editable = editable_location(*url);
+  if (distribution.metadata.ends_with(".dist-info")) return;
+  if (const auto wanted = tree.read_text(distribution.metadata + "/requires.txt", kMaxSmallFile))
+    distribution.requires_dist = parse_egg_requirements(*wanted);
+}
+
 }  // namespace
 
 struct Distributions::FileIds {
@@ -230,10 +217,15 @@ void Distributions::read_site(const std::string& site) {
   std::vector<std::string> names = tree_.list(site);
   if (site.ends_with(".egg")) names.push_back("EGG-INFO");
   for (const std::string& name : names) {
+    if (name.starts_with('~')) {  // pip renames what it removes, and deletes that last
+      leftovers_.push_back(normalise(site, name));
+      continue;
+    }
     const bool is_dist_info = name.ends_with(".dist-info");
     if (!is_dist_info && !name.ends_with(".egg-info") && name != "EGG-INFO") continue;
     Distribution distribution;
     distribution.metadata = normalise(site, name);
+    distribution.site = site;
     const auto status = tree_.stat(distribution.metadata);
     if (!status) continue;
     std::string headers = distribution.metadata;
@@ -245,6 +237,7 @@ void Distributions::read_site(const std::string& site) {
     if (status->is_directory()) {
       const auto installer = tree_.read_text(distribution.metadata + "/INSTALLER", kMaxSmallFile);
       distribution.installer = trim(installer.value_or(""));
+      read_small_files(tree_, distribution);
       read_files(tree_, site, distribution);
     }
     all_.push_back(std::move(distribution));
@@ -258,6 +251,7 @@ void Distributions::read_conda(const std::string& prefix) {
     Distribution distribution;
     distribution.metadata = normalise(directory, name);
     distribution.is_conda_package = true;
+    distribution.site = prefix;
     distribution.installer = "conda";
     const Result<MappedFile> file = tree_.map(distribution.metadata);
     const std::string_view text = file ? file->bytes().text() : std::string_view();

@@ -18,7 +18,14 @@ struct Distribution {
   std::string version;    // "2.6.0+cu124"
   std::string installer;  // "pip", "uv", "conda"; empty if it does not say
   std::string metadata;   // torch-2.6.0.dist-info, x.egg-info or conda-meta/x.json, absolute
+  std::string site;       // the directory that holds the metadata; of conda-meta: the prefix
   bool is_conda_package = false;            // from conda-meta; the same files may have a dist-info
+  bool has_metadata = false;                // METADATA or PKG-INFO could be read
+  bool is_requested = false;                // somebody asked for it by name: REQUESTED
+  std::string editable;                     // the URL of the project, if it is installed in place
+  std::string requires_python;              // ">=3.9"; empty: says nothing
+  std::vector<std::string> requires_dist;   // as written, see facts/python/requirement.h
+  std::vector<std::string> provides_extra;  // as written
   std::vector<std::string> native_files;    // absolute, without "." and ".."
   std::vector<std::string> owned_packages;  // without a list of files: site-packages/<top level>
 };
@@ -34,6 +41,8 @@ class Distributions {
   const std::vector<Distribution>& all() const& { return all_; }
   const std::vector<Distribution>& all() && = delete;  // would not outlive the statement
   const std::vector<std::string>& problems() const { return problems_; }
+  // Directories that a stopped pip left behind: "~orch-2.6.0.dist-info", absolute.
+  const std::vector<std::string>& leftovers() const { return leftovers_; }
 
   // Everyone who claims this file, in the order of all(): by its path, else by what it is (a hard
   // link or a symlink to a claimed file), else those that list no files but own its package.
@@ -53,6 +62,7 @@ class Distributions {
   Tree tree_;
   std::vector<Distribution> all_;
   std::vector<std::string> problems_;
+  std::vector<std::string> leftovers_;
   std::unordered_map<std::string, std::vector<uint32_t>> by_path_;
   mutable std::shared_ptr<const FileIds> ids_;  // made when first needed: one stat for each file
 };
