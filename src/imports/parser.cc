@@ -1,0 +1,112 @@
+#include "imports/parser.h"
+
+#include <algorithm>
+
+#include "imports/source_text.h"
+
+namespace cohabit::python {
+
+Parser::Parser(const Syntax& syntax, uint32_t begin, uint32_t end, uint32_t line, bool whole_lines)
+    : syntax_(syntax),
+      text_(std::string_view(syntax.text_).substr(0, end)),
+      lexer_(text_, begin, line, whole_lines) {
+  advance();
+}
+
+bool Parser::at_name(std::string_view name) const {
+  return at(TokenKind::kName) && text(token_) == name;
+}
+
+bool Parser::accept(TokenKind kind) {
+  if (!at(kind)) return false;
+  advance();
+  return true;
+}
+
+void Parser::expect(TokenKind kind, std::string_view what) {
+  if (!accept(kind)) fail("expected " + std::string(what));
+}
+
+void Parser::advance() {
+  if (failed_) return;
+  token_ = lexer_.next();
+  if (at(TokenKind::kError)) fail(lexer_.error());
+}
+
+// Only the first error counts: what follows it would be guesses.
+void Parser::fail(std::string message) {
+  if (!failed_) syntax_.errors_.push_back({token_.line, std::move(message)});
+  failed_ = true;
+  token_.kind = TokenKind::kEnd;
+  token_.op = token_.augmented = Operator::kNoOperator;
+}
+
+Expr* Parser::node(ExprKind kind, uint32_t line) {
+  void* memory = syntax_.memory_.allocate(sizeof(Expr), alignof(Expr));
+  Expr* expr = new (memory) Expr{};
+  expr->kind = kind;
+  expr->line = line;
+  return expr;
+}
+
+Expr* Parser::node(ExprKind kind, uint32_t line, std::span<const Expr* const> items) {
+  Expr* expr = node(kind, line);
+  expr->items = items;
+  uint16_t depth = 0;
+  for (const Expr* item : items)
+    if (item != nullptr) depth = std::max(depth, item->depth);
+  expr->depth = static_cast<uint16_t>(depth + 1);
+  if (expr->depth >= kMaxDepth) {
+    fail("too deeply nested");
+    expr->items = {};
+    expr->depth = 0;
+  }
+  return expr;
+}
+
+Expr* Parser::node(ExprKind kind, uint32_t line, std::initializer_list<const Expr*> items) {
+  return node(kind, line, keep(items));
+}
+
+std::span<const Expr* const> Parser::keep(std::initializer_list<const Expr*> items) {
+  return keep(std::span<const Expr* const>(items.begin(), items.size()));
+}
+
+Stmt* Parser::statement_node(StmtKind kind, uint32_t line) {
+  void* memory = syntax_.memory_.allocate(sizeof(Stmt), alignof(Stmt));
+  Stmt* statement = new (memory) Stmt{};
+  statement->kind = kind;
+  statement->line = line;
+  return statement;
+}
+
+Syntax::Syntax(std::string text) : text_(std::move(text)) {
+  const std::string_view problem = make_source_text(text_);
+  if (!problem.empty()) {
+    errors_.push_back({1, std::string(problem)});
+    text_.clear();
+    return;
+  }
+  module_ = Parser(*this, 0, static_cast<uint32_t>(text_.size()), 1, true).parse_statements();
+}
+
+Block Syntax::body_of(const Stmt& function) const {
+  LazyBody* lazy = function.lazy;
+  if (lazy == nullptr) return {};
+  if (!lazy->parsed) {
+    lazy->parsed = true;
+    // A suite on the line of its "def" starts behind the colon.
+    const bool whole_lines = text_[lazy->begin - 1] == '\n';
+    Parser parser(*this, lazy->begin, lazy->end, lazy->line, whole_lines);
+    lazy->block = whole_lines ? parser.parse_statements() : parser.parse_simple_suite();
+  }
+  return lazy->block;
+}
+
+std::string_view Syntax::text_of(const Stmt& function) const {
+  if (function.lazy == nullptr) return "";
+  return std::string_view(text_).substr(function.lazy->begin,
+                                        function.lazy->end - function.lazy->begin);
+}
+
+}  // namespace cohabit::python
