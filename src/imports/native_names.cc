@@ -1,68 +1,114 @@
+// A name in a native module becomes an import when a module of that name exists in the environment.
+//
+// Dotted names are hardly ever anything else, and nearly all are imported when the module is
+// initialised: numpy's C API, the types and functions that one Cython module takes from another,
+// pybind11's module_::import. A word without a dot may be an attribute's name as well, so it is
+// only possible. Compiled Python ("from package import module") keeps both parts apart: they are
+// joined again where the package is the module's own or one whose name is in the file.
+//
+// Some code asks for a module by its new name and, where that fails, by its old one: of two names
+// that differ by leading underscores only the private one, which is newer, is likely.
 #include "imports/native_names.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
+
+#include "imports/native_strings.h"
 
 namespace cohabit::python {
 namespace {
 
-constexpr uint64_t kMaxData = 8 << 20;  // of read-only data looked at, per file
-constexpr size_t kMaxName = 200;
+constexpr size_t kMaxPackages = 64;  // whose modules are joined with single words
 
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.';
+std::string package_of(const ModuleSpec& self) {
+  if (self.is_package()) return self.name;
+  const size_t dot = self.name.rfind('.');
+  return dot == std::string::npos ? "" : self.name.substr(0, dot);
 }
 
-bool is_module_name(std::string_view text) {
-  if (text.size() < 2 || text.size() > kMaxName) return false;
-  if (text.front() == '.' || text.back() == '.' || (text[0] >= '0' && text[0] <= '9')) return false;
-  return text.find("..") == text.npos && std::all_of(text.begin(), text.end(), is_name_character);
+// Without the underscores that components start with.
+std::string public_form(const std::string& name) {
+  std::string result;
+  for (const char c : name)
+    if (c != '_' || (!result.empty() && result.back() != '.')) result += c;
+  return result;
 }
 
-// The strings between two NULs in the read-only data, each once, in order.
-std::vector<std::string_view> whole_strings(const elf::Object& object, Bytes file) {
-  std::vector<std::string_view> found;
-  std::set<std::string_view> seen;
-  uint64_t left = kMaxData;
-  for (const elf::Phdr& segment : object.segments) {
-    if (segment.p_flags & elf::PF_W) continue;
-    const uint64_t size = std::min(segment.p_filesz, left);
-    const std::optional<Bytes> data = file.slice(segment.p_offset, size);
-    if (!data) continue;
-    left -= size;
-    const std::string_view text = data->text();
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = std::min(text.find('\0', begin), text.size());
-      const std::string_view word = text.substr(begin, end - begin);
-      if (is_module_name(word) && seen.insert(word).second) found.push_back(word);
-      begin = end + 1;
+class Search {
+ public:
+  Search(const NativeStrings& strings, const ModuleSpec& self, Finder& finder)
+      : strings_(strings), self_(self), finder_(finder) {}
+
+  std::vector<NativeImport> run() {
+    add_package(package_of(self_));
+    for (const std::string& name : strings_.names) {
+      const bool dotted = name.find('.') != std::string::npos;
+      if (!add(name, dotted) && dotted && strings_.compiled_python)
+        add(package_of(self_) + "." + name, true);
+      if (!dotted) words_.insert(name);
+    }
+    if (strings_.compiled_python) join_words();
+    prefer_private_names();
+    return std::move(result_);
+  }
+
+ private:
+  // True if there is such a module.
+  bool add(const std::string& name, bool likely) {
+    const std::optional<ModuleSpec> spec = finder_.find_dotted(name);
+    if (!spec) return false;
+    if (spec->is_package()) add_package(name);
+    if (spec->kind == ModuleKind::kNamespace || name == self_.name) return true;
+    if (found_.insert(name).second) result_.push_back({name, likely});
+    return true;
+  }
+
+  void add_package(const std::string& name) {
+    if (!name.empty() && packages_.size() < kMaxPackages &&
+        std::find(packages_.begin(), packages_.end(), name) == packages_.end())
+      packages_.push_back(name);
+  }
+
+  void join_words() {
+    const std::vector<std::string> packages = packages_;
+    for (const std::string& package : packages) {
+      const std::optional<ModuleSpec> spec = finder_.find_dotted(package);
+      if (!spec) continue;
+      for (const std::string& name : finder_.names_in(spec->search))
+        if (words_.contains(name)) add(package + "." + name, package == package_of(self_));
     }
   }
-  return found;
-}
+
+  void prefer_private_names() {
+    for (NativeImport& old : result_)
+      for (const NativeImport& other : result_)
+        if (old.likely && other.name != old.name && other.name.size() > old.name.size() &&
+            public_form(other.name) == public_form(old.name))
+          old.likely = false;
+  }
+
+  const NativeStrings& strings_;
+  const ModuleSpec& self_;
+  Finder& finder_;
+  std::vector<NativeImport> result_;
+  std::unordered_set<std::string> found_, words_;
+  std::vector<std::string> packages_;
+};
 
 }  // namespace
 
 std::vector<NativeImport> native_imports(const elf::Object& object, Bytes file,
                                          const ModuleSpec& self, Finder& finder) {
-  std::vector<NativeImport> result;
-  for (const std::string_view word : whole_strings(object, file)) {
-    if (word == self.name) continue;
-    const bool dotted = word.find('.') != word.npos;
-    if (const auto spec = finder.find_dotted(word))
-      if (spec->kind != ModuleKind::kNamespace) result.push_back({std::string(word), dotted});
-  }
-  return result;
+  const NativeStrings strings = read_native_strings(object, file);
+  return Search(strings, self, finder).run();
 }
 
 std::vector<std::string> own_submodules(const elf::Object& object, Bytes file,
                                         const ModuleSpec& self) {
   std::vector<std::string> result;
-  for (const std::string_view word : whole_strings(object, file))
-    if (word.size() > self.name.size() + 1 && word.starts_with(self.name) &&
-        word[self.name.size()] == '.')
-      result.emplace_back(word);
+  for (const std::string& name : read_native_strings(object, file).names)
+    if (name.size() > self.name.size() + 1 && name.starts_with(self.name + "."))
+      result.push_back(name);
   return result;
 }
 

@@ -57,7 +57,7 @@ class Dump {
     out_ += ' ';
     for (const char c : text) {
       const auto byte = static_cast<uint8_t>(c);
-      if (byte > 0x20 && byte < 0x7f && c != '\\') {
+      if (byte > 0x20 && byte < 0x7f && c != '\\' && c != '(' && c != ')') {
         out_ += c;
         continue;
       }

@@ -34,6 +34,19 @@ struct Phdr {
   uint64_t p_align;
 };
 
+struct Shdr {
+  uint32_t sh_name;
+  uint32_t sh_type;
+  uint64_t sh_flags;
+  uint64_t sh_addr;
+  uint64_t sh_offset;
+  uint64_t sh_size;
+  uint32_t sh_link;
+  uint32_t sh_info;
+  uint64_t sh_addralign;
+  uint64_t sh_entsize;
+};
+
 struct Dyn {
   int64_t d_tag;
   uint64_t d_val;
@@ -96,6 +109,8 @@ constexpr uint16_t EM_X86_64 = 62, EM_AARCH64 = 183;
 constexpr uint16_t ET_EXEC = 2, ET_DYN = 3;
 constexpr uint32_t PT_LOAD = 1, PT_DYNAMIC = 2, PT_INTERP = 3, PT_NOTE = 4, PT_PHDR = 6, PT_TLS = 7,
                    PT_GNU_STACK = 0x6474e551;
+constexpr uint32_t SHT_PROGBITS = 1;
+constexpr uint64_t SHF_WRITE = 1, SHF_ALLOC = 2, SHF_EXECINSTR = 4;
 constexpr uint32_t PF_X = 1, PF_W = 2, PF_R = 4;
 
 constexpr int64_t DT_NULL = 0, DT_NEEDED = 1, DT_PLTRELSZ = 2, DT_HASH = 4, DT_STRTAB = 5,
