@@ -49,9 +49,10 @@ class Regions {
  public:
   Regions(const elf::Object& object, Bytes file) : object_(object), file_(file) {
     const elf::Ehdr header = file.read<elf::Ehdr>(0).value_or(elf::Ehdr{});
-    if (header.e_shentsize == sizeof(elf::Shdr))
-      sections_ =
-          file.table<elf::Shdr>(header.e_shoff, header.e_shnum).value_or(Table<elf::Shdr>());
+    if (header.e_shentsize != sizeof(elf::Shdr)) return;
+    sections_ = file.table<elf::Shdr>(header.e_shoff, header.e_shnum).value_or(Table<elf::Shdr>());
+    const elf::Shdr names = sections_[header.e_shstrndx];
+    names_ = file.slice(names.sh_offset, names.sh_size).value_or(Bytes());
   }
 
   std::vector<Region> data() const { return collect(0); }
@@ -72,7 +73,7 @@ class Regions {
       const elf::Shdr section = sections_[i];
       const uint64_t rights = elf::SHF_ALLOC | elf::SHF_WRITE | elf::SHF_EXECINSTR;
       if (section.sh_type == elf::SHT_PROGBITS &&
-          (section.sh_flags & rights) == (elf::SHF_ALLOC | executable))
+          (section.sh_flags & rights) == (elf::SHF_ALLOC | executable) && is_of_compiler(section))
         add(section.sh_offset, section.sh_size, section.sh_addr);
     }
     if (!sections_.empty()) return found;
@@ -84,9 +85,16 @@ class Regions {
     return found;
   }
 
+  // Not code for GPUs and unwind tables, which are larger than all the rest.
+  bool is_of_compiler(const elf::Shdr& section) const {
+    const std::string_view name = names_.c_string(section.sh_name).value_or("");
+    return name.starts_with(".rodata") || name.starts_with(".lrodata") || name.starts_with(".text");
+  }
+
   const elf::Object& object_;
   Bytes file_;
   Table<elf::Shdr> sections_;
+  Bytes names_;  // of sections
 };
 
 class Collector {
