@@ -5,8 +5,8 @@
 // computes are looked at too: LEA on x86-64, ADRP with ADD on AArch64.
 //
 // Cython since 3.1: one table of all strings of the module, without separators and mostly
-// zlib-compressed, and an array with the length of each, as 32-bit numbers, beside it. Of 114
-// extension modules that cupy, scipy and numpy loaded in a test, half were such.
+// compressed (zlib, later LZSS), and an array with the length of each, as 32-bit numbers, beside
+// it. Of 114 extension modules that cupy, scipy and numpy loaded in a test, half were such.
 //
 // mypyc: literals that hold a count and that many strings, each after its length; numbers are of
 // seven bits a byte, high part first.
@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "imports/inflate.h"
+#include "imports/lzss.h"
 
 namespace cohabit::python {
 namespace {
@@ -204,6 +205,11 @@ void add_cython_tables(const Region& region, Collector& out) {
   }
 }
 
+void add_lzss_table(const Region& region, Collector& out) {
+  if (region.bytes.text().find("LZSS string data") == std::string_view::npos) return;
+  for (const std::string& string : find_lzss_strings(region.bytes, region.address)) out.add(string);
+}
+
 // ---- strings that code refers to
 
 void add_string_at(const std::vector<Region>& data, uint64_t address, Collector& out) {
@@ -271,7 +277,10 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
       if (word.size() > 2) add_mypyc_literal(word, out);
       begin = end + 1;
     }
-    if (cython) add_cython_tables(region, out);
+    if (cython) {
+      add_cython_tables(region, out);
+      add_lzss_table(region, out);
+    }
   }
   for (const Region& code : regions.code()) {
     if (object.machine == elf::EM_X86_64) add_x86_references(code, data, out);
