@@ -101,6 +101,7 @@ bool is_no_letter(uint32_t code) {
   if (code < 0xc0) return code != 0xaa && code != 0xb5 && code != 0xb7 && code != 0xba;
   if (code == 0xd7 || code == 0xf7) return true;
   if (code >= 0x2000 && code <= 0x206f) return code != 0x203f && code != 0x2040 && code != 0x2054;
+  if (code >= 0x20a0 && code <= 0x20cf) return true;
   if (code >= 0x2190 && code <= 0x2bff) return true;
   if (code >= 0x3000 && code <= 0x3003) return true;
   if (code >= 0x3008 && code <= 0x3020) return true;
@@ -131,9 +132,11 @@ bool is_identifier(std::string_view name) {
 
 }  // namespace
 
-Lexer::Lexer(std::string_view text, uint32_t begin, uint32_t line, bool whole_lines)
-    : cursor_{text, begin, line}, at_line_start_(whole_lines) {
-  if (!whole_lines || begin == 0) indents_.push_back({});
+Lexer::Lexer(std::string_view text, const LazyBody& body, bool whole_lines)
+    : cursor_{text.substr(0, body.end), body.begin, body.line},
+      outer_indents_(body.level),
+      at_line_start_(whole_lines) {
+  if (!whole_lines || body.begin == 0) indents_.push_back({});
 }
 
 Token Lexer::make(TokenKind kind, uint32_t begin, Operator op) const {
@@ -187,7 +190,7 @@ bool Lexer::change_indentation(Indentation indentation, Token& token) {
   if (indents_.empty()) indents_.push_back(indentation);
   const Indentation outer = indents_.back();
   if (indentation.column > outer.column) {
-    if (indents_.size() >= kMaxIndents) {
+    if (outer_indents_ + indents_.size() >= kMaxIndents) {
       token = fail("too deeply nested");
       return true;
     }
@@ -499,6 +502,7 @@ bool Lexer::line_ends_with_colon() const {
 
 bool Lexer::skip_suite(LazyBody& body) {
   const Cursor behind_colon = cursor_;
+  body.level = outer_indents_ + static_cast<uint32_t>(indents_.size());
   while (cursor_.peek() == ' ' || cursor_.peek() == '\t' || cursor_.peek() == '\f') cursor_.at++;
   bool found = !cursor_.at_end();
   if (cursor_.peek() == '#' || cursor_.peek() == '\n') {

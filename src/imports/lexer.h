@@ -106,8 +106,8 @@ class Lexer {
  public:
   enum class Piece : uint8_t { kField, kClosed, kFormatEnd, kBroken };
 
-  // Reads text from begin on; whole_lines: begin starts the first line of a block.
-  Lexer(std::string_view text, uint32_t begin, uint32_t line, bool whole_lines);
+  // Reads the body in text; whole_lines: it starts with the first line of a block.
+  Lexer(std::string_view text, const LazyBody& body, bool whole_lines);
 
   Token next();
   const std::string& error() const { return error_; }
@@ -151,6 +151,7 @@ class Lexer {
 
   Cursor cursor_;
   std::vector<Indentation> indents_;
+  uint32_t outer_indents_;
   std::string brackets_;  // those open, innermost last
   size_t field_ = 0;      // size of brackets_ just inside of the innermost field of an f-string
   uint32_t dedents_ = 0;  // still to be given out

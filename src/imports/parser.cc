@@ -6,10 +6,9 @@
 
 namespace cohabit::python {
 
-Parser::Parser(const Syntax& syntax, uint32_t begin, uint32_t end, uint32_t line, bool whole_lines)
-    : syntax_(syntax),
-      text_(std::string_view(syntax.text_).substr(0, end)),
-      lexer_(text_, begin, line, whole_lines) {
+Parser::Parser(const Syntax& syntax, const LazyBody& body, bool whole_lines)
+    : syntax_(syntax), text_(syntax.text_), lexer_(text_, body, whole_lines) {
+  if (body.level >= kMaxIndents) fail("too deeply nested");
   advance();
 }
 
@@ -87,7 +86,10 @@ Syntax::Syntax(std::string text) : text_(std::move(text)) {
     text_.clear();
     return;
   }
-  module_ = Parser(*this, 0, static_cast<uint32_t>(text_.size()), 1, true).parse_statements();
+  LazyBody whole;
+  whole.end = static_cast<uint32_t>(text_.size());
+  whole.line = 1;
+  module_ = Parser(*this, whole, true).parse_statements();
 }
 
 Block Syntax::body_of(const Stmt& function) const {
@@ -97,7 +99,7 @@ Block Syntax::body_of(const Stmt& function) const {
     lazy->parsed = true;
     // A suite on the line of its "def" starts behind the colon.
     const bool whole_lines = text_[lazy->begin - 1] == '\n';
-    Parser parser(*this, lazy->begin, lazy->end, lazy->line, whole_lines);
+    Parser parser(*this, *lazy, whole_lines);
     lazy->block = whole_lines ? parser.parse_statements() : parser.parse_simple_suite();
   }
   return lazy->block;

@@ -25,7 +25,7 @@ inline constexpr uint16_t kMaxDepth = 2000;
 
 class Parser {
  public:
-  Parser(const Syntax& syntax, uint32_t begin, uint32_t end, uint32_t line, bool whole_lines);
+  Parser(const Syntax& syntax, const LazyBody& body, bool whole_lines);
 
   Block parse_statements();
   Block parse_simple_suite();
@@ -106,6 +106,7 @@ class Parser {
   const Expr* parse_lambda();
   const Expr* parse_subscript();
   const Expr* parse_slice();
+  bool is_plain(const Expr* expr, uint32_t begin) const;
   bool is_bare_name(const Expr* expr, uint32_t begin) const;
 
   // parser_atoms.cc
@@ -117,7 +118,6 @@ class Parser {
   const Expr* parse_set(uint32_t line, const Expr* first);
   void parse_more_items(Exprs& items, TokenKind close);
   const Expr* parse_number();
-  static bool is_yield(const Expr* expr);
   std::string_view take_name(std::string_view what);
   bool at_comprehension() const { return at(TokenKind::kFor) || at(TokenKind::kAsync); }
   const Expr* parse_comprehension(ExprKind kind, uint32_t line,

@@ -67,10 +67,11 @@ const Expr* Parser::parse_group() {
   const uint32_t line = token_.line;
   advance();
   if (accept(TokenKind::kCloseParen)) return node(ExprKind::kTuple, line);
-  const Expr* first = at(TokenKind::kYield) ? parse_yield() : parse_star_expression(true);
-  if (at_comprehension()) {
+  const bool is_yield = at(TokenKind::kYield);
+  const Expr* first = is_yield ? parse_yield() : parse_star_expression(true);
+  if (at_comprehension() && !is_yield) {
     first = parse_comprehension(ExprKind::kGenerator, line, {first});
-  } else if (at(TokenKind::kComma) && !is_yield(first)) {
+  } else if (at(TokenKind::kComma) && !is_yield) {
     Exprs items(*this, exprs_);
     items.add(first);
     parse_more_items(items, TokenKind::kCloseParen);
@@ -80,10 +81,6 @@ const Expr* Parser::parse_group() {
   }
   expect(TokenKind::kCloseParen, "')'");
   return first;
-}
-
-bool Parser::is_yield(const Expr* expr) {
-  return expr->kind == ExprKind::kYield || expr->kind == ExprKind::kYieldFrom;
 }
 
 // , item, item... up to the bracket that closes.
@@ -120,7 +117,9 @@ const Expr* Parser::parse_braces() {
   if (at(TokenKind::kDoubleStar)) {
     result = parse_dict(line, nullptr);
   } else {
+    const uint32_t begin = token_.begin;
     const Expr* first = parse_star_expression(true);
+    if (!is_plain(first, begin) && at(TokenKind::kColon)) fail("invalid key of a dictionary");
     if (at(TokenKind::kColon))
       result = parse_dict(line, first);
     else if (at_comprehension())
@@ -141,8 +140,6 @@ const Expr* Parser::parse_set(uint32_t line, const Expr* first) {
 
 // From the ":" behind the first key, or from the "**" that stands for one.
 const Expr* Parser::parse_dict(uint32_t line, const Expr* first) {
-  if (first != nullptr && (first->kind == ExprKind::kStarred || first->kind == ExprKind::kNamed))
-    fail("invalid key of a dictionary");
   Exprs items(*this, exprs_);
   items.add(first);
   advance();
@@ -166,8 +163,8 @@ const Expr* Parser::parse_comprehension(ExprKind kind, uint32_t line,
                                         std::initializer_list<const Expr*> elements) {
   Exprs items(*this, exprs_);
   for (const Expr* element : elements) {
-    if (element->kind == ExprKind::kStarred || is_yield(element))
-      fail("invalid element of a comprehension");
+    if (element->kind == ExprKind::kStarred)
+      fail("iterable unpacking cannot be used in comprehension");
     items.add(element);
   }
   while (at_comprehension()) items.add(parse_for_clause());

@@ -142,11 +142,11 @@ bool Parser::parse_with_parentheses(Exprs& items) {
   bool has_target = false, has_comma = false, is_expression = false;
   advance();
   while (!at(TokenKind::kCloseParen) && !failed_) {
-    const bool is_name = at(TokenKind::kName);
-    const Expr* item = at(TokenKind::kYield) ? parse_yield() : parse_star_expression(true);
+    const bool is_yield = at(TokenKind::kYield);
+    const uint32_t begin = token_.begin;
+    const Expr* item = is_yield ? parse_yield() : parse_star_expression(true);
+    is_expression = is_expression || is_yield || !is_plain(item, begin);
     if (at_comprehension()) item = parse_comprehension(ExprKind::kGenerator, opening.line, {item});
-    is_expression = is_expression || is_yield(item) || item->kind == ExprKind::kStarred ||
-                    (item->kind == ExprKind::kNamed && is_name);
     items.add(item);
     items.add(accept(TokenKind::kAs) ? parse_with_target() : nullptr);
     has_target = has_target || items.back() != nullptr;

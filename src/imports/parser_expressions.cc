@@ -102,6 +102,12 @@ bool Parser::is_bare_name(const Expr* expr, uint32_t begin) const {
   return expr->kind == ExprKind::kName && expr->text.data() == text_.data() + begin;
 }
 
+// Neither "*x" nor "x := y" without parentheses.
+bool Parser::is_plain(const Expr* expr, uint32_t begin) const {
+  return expr->kind != ExprKind::kStarred &&
+         (expr->kind != ExprKind::kNamed || !is_bare_name(expr->items[0], begin));
+}
+
 const Expr* Parser::parse_named_expression() {
   const uint32_t begin = token_.begin, line = token_.line;
   const Expr* expr = parse_expression();
@@ -271,10 +277,10 @@ const Expr* Parser::parse_subscript() {
 
 const Expr* Parser::parse_slice() {
   const uint32_t line = token_.line;
+  const uint32_t begin = token_.begin;
   const Expr* start = at(TokenKind::kColon) ? nullptr : parse_star_expression(true);
   if (start != nullptr && !at(TokenKind::kColon)) return start;
-  if (start != nullptr && (start->kind == ExprKind::kStarred || start->kind == ExprKind::kNamed))
-    fail("invalid slice");
+  if (start != nullptr && !is_plain(start, begin)) fail("invalid slice");
   advance();
   const Expr* stop = at_expression() ? parse_expression() : nullptr;
   const Expr* step = accept(TokenKind::kColon) && at_expression() ? parse_expression() : nullptr;

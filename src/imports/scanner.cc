@@ -207,14 +207,20 @@ bool skip_string(Cursor& cursor) {
 }
 
 uint32_t skip_logical_line(Cursor& cursor) {
+  const std::string_view text = cursor.text;
   uint32_t end = cursor.at;
+  const auto note_end = [&] {
+    uint32_t at = cursor.at;
+    while (at > end && is_blank(text[at - 1])) at--;
+    end = at;
+  };
   for (uint32_t depth = 0; !cursor.at_end();) {
-    const char c = cursor.text[cursor.at];
-    switch (class_of(c)) {
-      case Class::kPlain:
-        cursor.at++;
-        if (!is_blank(c)) end = cursor.at;
-        continue;
+    size_t at = cursor.at;
+    while (at < text.size() && class_of(text[at]) == Class::kPlain) at++;
+    cursor.at = static_cast<uint32_t>(at);
+    note_end();
+    if (cursor.at_end()) break;
+    switch (class_of(text[at])) {
       case Class::kLineBreak:
         cursor.skip();
         if (depth == 0) return end;
@@ -233,10 +239,9 @@ uint32_t skip_logical_line(Cursor& cursor) {
         depth++;
         cursor.at++;
         break;
-      case Class::kClosing:
+      default:  // closing
         if (depth > 0) depth--;
         cursor.at++;
-        break;
     }
     end = cursor.at;
   }

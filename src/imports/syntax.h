@@ -100,7 +100,7 @@ struct Parameter {
 struct Expr {
   ExprKind kind;
   Operator op = Operator::kNoOperator;
-  uint16_t depth = 0;  // levels of items below this one: at most 2000, also where they are a chain
+  uint16_t depth = 0;  // levels of items below this one: less than 2000, chains included
   uint32_t line = 0;
   int64_t integer = 0;
   std::string_view text;
@@ -160,6 +160,7 @@ struct Case {
 struct LazyBody {
   uint32_t begin = 0, end = 0;  // offsets into the text: whole logical lines, or a simple suite
   uint32_t line = 0;
+  uint32_t level = 0;  // blocks around it
   bool parsed = false;
   Block block;
 };
