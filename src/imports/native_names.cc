@@ -43,7 +43,9 @@ class Search {
     add_package(package_of(self_));
     for (const std::string& name : strings_.names) {
       const bool dotted = name.find('.') != std::string::npos;
-      if (!add(name, dotted) && dotted && strings_.compiled_python)
+      // mypyc puts the code of several modules into one.
+      const bool group = name.ends_with("__mypyc");
+      if (!add(name, dotted || group) && dotted && strings_.compiled_python)
         add(package_of(self_) + "." + name, true);
       if (!dotted) words_.insert(name);
     }
@@ -75,7 +77,8 @@ class Search {
       const std::optional<ModuleSpec> spec = finder_.find_dotted(package);
       if (!spec) continue;
       for (const std::string& name : finder_.names_in(spec->search))
-        if (words_.contains(name)) add(package + "." + name, package == package_of(self_));
+        if (!name.starts_with("__") && words_.contains(name))
+          add(package + "." + name, package == package_of(self_));
     }
   }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "imports/inflate.h"
+#include "imports/lzss.h"
 #include "imports/native_names.h"
 #include "temp_tree.h"
 
@@ -90,6 +91,13 @@ TEST_CASE("native names: mypyc's literals") {
   CHECK(world.imports(zero({good.c_str()})) == Strings{"plain", "pkg.sibling likely"});
 }
 
+TEST_CASE("native names: parts of dunder names and of mypyc's groups") {
+  World world;
+  world.temp.file("0123__mypyc.so");
+  world.temp.file("pkg/__main__.py");
+  CHECK(world.imports(zero({"\x01\x08__main__", "0123__mypyc"})) == Strings{"0123__mypyc likely"});
+}
+
 TEST_CASE("native names: submodules that the module makes itself") {
   const Image image(zero({"pkg.native.inner", "pkg.native", "pkg.nativex.y"}));
   ModuleSpec self;
@@ -130,4 +138,49 @@ TEST_CASE("inflate: stored, fixed and dynamic blocks, and anything else") {
         bad[i] = static_cast<char>(value);
         inflate_zlib(Bytes(bad), 1000);
       }
+}
+
+namespace {
+
+// As lzss_compress does with text that has no repetitions.
+std::string pack(const std::string& text) {
+  std::string packed;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (i % 8 == 0) packed += '\xff';
+    packed += text[i];
+  }
+  return packed;
+}
+
+std::string lengths_of(const Strings& strings) {
+  std::string bytes;
+  for (const std::string& string : strings) {
+    bytes += static_cast<char>(string.size());
+    bytes += std::string(3, '\0');
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("lzss: Cython's table is found before and after its lengths") {
+  Strings strings = {".", "?", "disable", "secrets", "__name__", "__main__", "__test__"};
+  for (char c = 'a'; c <= 'z'; c++) strings.emplace_back(3, c);
+  std::string text;
+  for (const std::string& string : strings) text += string;
+  const std::string gap(32, '\0');
+  std::string before = pack(text) + gap;
+  before.resize(before.size() / 16 * 16);
+  std::string after = lengths_of(strings) + gap;
+  after.resize(after.size() / 16 * 16);
+  for (const std::string& data :
+       {gap + before + lengths_of(strings) + gap, gap + after + pack(text) + gap}) {
+    Strings found = find_lzss_strings(Bytes(data), 0x1000);
+    REQUIRE(found.size() >= strings.size());
+    found.resize(strings.size());
+    CHECK(found == strings);
+    for (size_t size = 0; size < data.size(); size += 7)  // reads nothing outside
+      find_lzss_strings(Bytes(std::string_view(data).substr(0, size)), 0x1000);
+  }
+  CHECK(find_lzss_strings(Bytes(), 0).empty());
 }
