@@ -44,9 +44,10 @@ std::string_view safety_name(Safety safety) {
 
 const std::vector<const Rule*>& all_rules() {
   static const std::vector<const Rule*> kRules = {
-      &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104, &rules::kCb105,
-      &rules::kIo901, &rules::kLd201, &rules::kLd202, &rules::kLd203, &rules::kLd204,
-      &rules::kLd205, &rules::kLd206, &rules::kPy301,
+      &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104,
+      &rules::kCb105, &rules::kFi001, &rules::kFi002, &rules::kFi003,
+      &rules::kIo901, &rules::kLd201, &rules::kLd202, &rules::kLd203,
+      &rules::kLd204, &rules::kLd205, &rules::kLd206, &rules::kPy301,
   };
   return kRules;
 }
@@ -69,13 +70,15 @@ std::string explain_rule(const Rule& rule) {
 
 std::vector<Finding> check_all(const Case& examined) {
   std::vector<Finding> findings;
-  for (const Rule* rule : all_rules())
+  for (const Rule* rule : all_rules()) {
+    if (!rule->check) continue;
     for (Finding& finding : rule->check(examined)) {
       finding.code = rule->code;
       finding.slug = rule->slug;
       finding.imports = examined.imports;
       findings.push_back(std::move(finding));
     }
+  }
   // A failed run needs a finding of its own only where no other error explains it.
   const bool explained = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.severity == Severity::kError && finding.code != rules::kPy301.code;

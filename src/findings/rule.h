@@ -8,6 +8,7 @@
 
 #include "facts/trace/trace.h"
 #include "findings/captures.h"
+#include "findings/environment.h"
 #include "findings/finding.h"
 #include "findings/process_view.h"
 
@@ -33,7 +34,8 @@ struct Rule {
   std::string_view example;
   std::string_view fix;
   std::string_view limits;
-  std::vector<Finding> (*check)(const Case&);
+  std::vector<Finding> (*check)(const Case&) = nullptr;  // null: looks at no process
+  std::vector<Finding> (*check_environment)(const EnvironmentCase&) = nullptr;
 };
 
 // In order of code.
@@ -42,7 +44,7 @@ const Rule* find_rule_by_code(std::string_view code);  // case does not matter; 
 // Text for `cohabit explain CODE`.
 std::string explain_rule(const Rule& rule);
 
-// All findings of all rules, worst and largest first, with ids.
+// All findings of all rules that look at a process, worst and largest first, with ids.
 std::vector<Finding> check_all(const Case& examined);
 
 // The most similar candidate, if one is near enough to be meant.

@@ -40,7 +40,7 @@ MarkerEnvironment environment() {
 }
 
 std::string about_requirement(const std::string& text) {
-  const auto requirement = Requirement::parse(text);
+  const auto requirement = PackageRequirement::parse(text);
   if (!requirement) return "invalid";
   if (!requirement->marker.empty() && !evaluate_marker(requirement->marker, environment(), ""))
     return "invalid";

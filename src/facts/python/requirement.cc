@@ -247,8 +247,8 @@ std::optional<bool> evaluate_marker(std::string_view marker, const MarkerEnviron
   return MarkerReader(marker, environment, extra).read();
 }
 
-std::optional<Requirement> Requirement::parse(std::string_view text) {
-  Requirement result;
+std::optional<PackageRequirement> PackageRequirement::parse(std::string_view text) {
+  PackageRequirement result;
   if (text.size() > kMaxLength) return std::nullopt;
   text = strip(text);
   result.name = take_name(text);
@@ -280,7 +280,8 @@ std::optional<Requirement> Requirement::parse(std::string_view text) {
   return result;
 }
 
-bool Requirement::applies(const MarkerEnvironment& environment, std::string_view extra) const {
+bool PackageRequirement::applies(const MarkerEnvironment& environment,
+                                 std::string_view extra) const {
   return marker.empty() || evaluate_marker(marker, environment, extra).value_or(false);
 }
 

@@ -34,14 +34,14 @@ struct MarkerEnvironment {
 std::optional<bool> evaluate_marker(std::string_view marker, const MarkerEnvironment& environment,
                                     std::string_view extra);
 
-struct Requirement {
+struct PackageRequirement {
   std::string name;                 // as written
   std::vector<std::string> extras;  // that it asks of the other: normal names
   VersionSpecifiers specifiers;
   std::string url;     // "name @ url"
   std::string marker;  // empty: holds everywhere
 
-  static std::optional<Requirement> parse(std::string_view text);
+  static std::optional<PackageRequirement> parse(std::string_view text);
   // Whether it holds here, with this extra of its own distribution ("": without any).
   bool applies(const MarkerEnvironment& environment, std::string_view extra) const;
 };

@@ -10,6 +10,9 @@ extern const Rule kCb102;  // captured across versions
 extern const Rule kCb103;  // moved as a whole
 extern const Rule kCb104;  // captured by design
 extern const Rule kCb105;  // latent split
+extern const Rule kFi001;  // overwritten files
+extern const Rule kFi002;  // missing files
+extern const Rule kFi003;  // changed files
 extern const Rule kIo901;  // unreadable input
 extern const Rule kLd201;  // library not found
 extern const Rule kLd202;  // version not found
@@ -17,6 +20,12 @@ extern const Rule kLd203;  // undefined symbol
 extern const Rule kLd204;  // static TLS
 extern const Rule kLd205;  // executable stack
 extern const Rule kLd206;  // file refused by the loader
+extern const Rule kPy001;  // unmet requirements
+extern const Rule kPy002;  // one module from two distributions
+extern const Rule kPy003;  // several CUDA majors
+extern const Rule kPy004;  // installed twice, or halfway
+extern const Rule kPy005;  // NumPy's C API
+extern const Rule kPy006;  // generated protobuf code
 extern const Rule kPy301;  // run failed without another reason
 
 }  // namespace cohabit::rules

@@ -1,0 +1,252 @@
+// What `pip check` would say, without pip: requirements of what is installed, with their markers
+// for this interpreter, and extras where another requirement asks for them. Environments that break
+// a requirement often work (installers are asked to every day), so this is a warning, unless the
+// requirer says in its own __init__.py that it will not: numba raises "Numba needs NumPy 1.26 or
+// less".
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "facts/python/requirement.h"
+#include "findings/rules/rules.h"
+
+namespace cohabit::rules {
+namespace {
+
+constexpr uint64_t kMaxModule = 1 << 20;
+
+struct Complaint {
+  const Distribution* requirer;
+  std::string wanted;  // ">=1.22,<1.27"
+  bool too_high = false;
+};
+
+// What is asked of one distribution, by normal name.
+struct Target {
+  std::string name;
+  const Distribution* installed = nullptr;
+  std::vector<Complaint> complaints;
+};
+
+class Requirements {
+ public:
+  explicit Requirements(const EnvironmentCase& examined)
+      : examined_(examined), environment_(MarkerEnvironment::of(examined.interpreter)) {
+    for (const Distribution& distribution : examined.all())
+      if (examined.distributions.find(distribution.name) == &distribution)  // not a shadowed one
+        visit(distribution, "");
+    while (!waiting_.empty()) {
+      const auto [distribution, extra] = waiting_.back();
+      waiting_.pop_back();
+      visit(*distribution, extra);
+    }
+  }
+
+  const std::map<std::string, Target>& unmet() const { return unmet_; }
+
+ private:
+  void visit(const Distribution& distribution, const std::string& extra) {
+    for (const std::string& text : distribution.requires_dist) {
+      const auto requirement = PackageRequirement::parse(text);
+      if (!requirement || !requirement->applies(environment_, extra)) continue;
+      // With an extra, what holds without it was looked at before.
+      if (!extra.empty() && requirement->applies(environment_, "")) continue;
+      look_at(distribution, *requirement);
+    }
+  }
+
+  void look_at(const Distribution& requirer, const PackageRequirement& requirement) {
+    const Distribution* installed = examined_.distributions.find(requirement.name);
+    if (installed)
+      for (const std::string& extra : requirement.extras)
+        if (seen_.insert({installed, extra}).second) waiting_.emplace_back(installed, extra);
+    const auto version = installed ? PythonVersion::parse(installed->version) : std::nullopt;
+    if (installed && (!version || requirement.specifiers.contains(*version))) return;
+    Target& target = unmet_[normal_name(requirement.name)];
+    target.name = requirement.name;
+    target.installed = installed;
+    const auto& clauses = requirement.specifiers.clauses();
+    const bool too_high =
+        version && std::any_of(clauses.begin(), clauses.end(),
+                               [&](const auto& c) { return c.excludes_from_above(*version); });
+    target.complaints.push_back({&requirer, requirement.specifiers.text(), too_high});
+  }
+
+  const EnvironmentCase& examined_;
+  MarkerEnvironment environment_;
+  std::map<std::string, Target> unmet_;
+  std::set<std::pair<const Distribution*, std::string>> seen_;
+  std::vector<std::pair<const Distribution*, std::string>> waiting_;
+};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return result;
+}
+
+bool has_one_of(const std::string& text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
+// A line such as `msg = (f"Numba needs NumPy 1.26 or less. Got NumPy "` in a module that raises
+// ImportError: names the other, a version, and the side on which the installed one is.
+std::string refusing_line(const std::string& module, const std::string& name, bool too_high) {
+  if (module.find("raise ImportError") == module.npos) return "";
+  for (size_t begin = 0; begin < module.size();) {
+    const size_t end = std::min(module.find('\n', begin), module.size());
+    const std::string line = lower(std::string_view(module).substr(begin, end - begin));
+    begin = end + 1;
+    const size_t comment = line.find_first_not_of(" \t");
+    if (comment == line.npos || line[comment] == '#') continue;
+    if (line.find(name) == line.npos || line.find_first_of("'\"") == line.npos) continue;
+    if (line.find_first_of("0123456789{") == line.npos) continue;
+    const bool fits =
+        too_high
+            ? has_one_of(line, {"or less", "less than", "or earlier", "or older", "earlier than",
+                                "older than", "below", "at most", "up to"})
+            : has_one_of(line, {"or greater", "greater than", "or later", "or newer", "or above",
+                                "newer than", "later than", "at least", "or higher"});
+    if (fits) return line.substr(comment, 120);
+  }
+  return "";
+}
+
+// In which of its packages the requirer refuses the installed version, and with which words.
+std::pair<std::string, std::string> own_refusal(const EnvironmentCase& examined,
+                                                const Complaint& complaint,
+                                                const std::string& name) {
+  const auto index = static_cast<uint32_t>(complaint.requirer - examined.all().data());
+  const auto [begin, end] = examined.files.rows_of(index);
+  for (size_t i = begin; i < end; i++) {
+    const InstalledFiles::Row& row = examined.files.rows()[i];
+    const size_t slash = row.record.path.find('/');
+    if (slash == row.record.path.npos || row.record.path.substr(slash + 1) != "__init__.py")
+      continue;
+    const std::string path = examined.files.path_of(row);
+    const auto module = examined.tree.read_text(path, kMaxModule);
+    if (!module) continue;
+    const std::string line = refusing_line(*module, name, complaint.too_high);
+    if (!line.empty()) return {path, line};
+  }
+  return {};
+}
+
+Finding wrong_version(const EnvironmentCase& examined, const std::string& name,
+                      const Target& target) {
+  Finding finding;
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kDeclared;
+  std::vector<std::string> who;
+  for (const Complaint& complaint : target.complaints)
+    who.push_back(fmt::format("{} ({})", label(*complaint.requirer), complaint.wanted));
+  finding.headline =
+      fmt::format("{} is not what is required by {}", label(*target.installed), list_some(who));
+  finding.libraries.push_back(library_of(*target.installed, target.installed->metadata));
+  for (const Complaint& complaint : target.complaints) {
+    const Distribution& requirer = *complaint.requirer;
+    finding.libraries.push_back(library_of(requirer, requirer.metadata));
+    const auto [path, line] = own_refusal(examined, complaint, name);
+    if (path.empty()) continue;
+    finding.severity = Severity::kError;
+    finding.headline = fmt::format("{} refuses {}: it requires {}", label(requirer),
+                                   label(*target.installed), complaint.wanted);
+    finding.evidence.push_back(fact("file", fmt::format("{} says: {}", path, line), path));
+  }
+  for (size_t i = 0; i < std::min<size_t>(who.size(), 8); i++)
+    finding.evidence.push_back(fact("declared", "required by " + who[i]));
+  finding.help.push_back(
+      {"install a version that all of them take",
+       installer_command(examined, "install", {target.name + target.complaints.front().wanted}),
+       Safety::kUnsafe});
+  return finding;
+}
+
+Finding not_installed(const EnvironmentCase& examined, const std::vector<const Target*>& targets) {
+  Finding finding;
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kDeclared;
+  std::vector<std::string> names, arguments;
+  for (const Target* target : targets) {
+    const Complaint& first = target->complaints.front();
+    names.push_back(fmt::format("{} (by {})", target->name, first.requirer->name));
+    arguments.push_back(target->name + first.wanted);
+    finding.evidence.push_back(fact("declared", fmt::format("{}{} is required by {}", target->name,
+                                                            first.wanted, label(*first.requirer))));
+    finding.libraries.push_back(library_of(*first.requirer, first.requirer->metadata));
+  }
+  if (finding.libraries.size() > 10) finding.libraries.resize(10);
+  finding.headline = fmt::format("required and not installed: {}", list_some(names));
+  finding.help.push_back({"install what is missing",
+                          installer_command(examined, "install", arguments), Safety::kSafe});
+  return finding;
+}
+
+// The interpreter is required too.
+std::optional<Finding> wrong_python(const EnvironmentCase& examined) {
+  const MarkerEnvironment environment = MarkerEnvironment::of(examined.interpreter);
+  const auto python = PythonVersion::parse(environment.python_full_version);
+  std::vector<std::string> who;
+  Finding finding;
+  for (const Distribution& distribution : examined.all()) {
+    const auto specifiers = VersionSpecifiers::parse(distribution.requires_python);
+    if (!specifiers || !python || specifiers->contains(*python)) continue;
+    who.push_back(fmt::format("{} ({})", label(distribution), specifiers->text()));
+    finding.libraries.push_back(library_of(distribution, distribution.metadata));
+  }
+  if (who.empty()) return std::nullopt;
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kDeclared;
+  finding.headline = fmt::format("Python {} is not what is required by {}",
+                                 examined.interpreter.version, list_some(who));
+  finding.help.push_back({"install versions that are made for this Python, or use another Python",
+                          "", Safety::kManual});
+  return finding;
+}
+
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  std::vector<Finding> findings;
+  const Requirements requirements(examined);
+  std::vector<const Target*> missing;
+  for (const auto& [name, target] : requirements.unmet()) {
+    if (target.installed)
+      findings.push_back(wrong_version(examined, name, target));
+    else
+      missing.push_back(&target);
+  }
+  if (!missing.empty()) findings.push_back(not_installed(examined, missing));
+  if (auto finding = wrong_python(examined)) findings.push_back(std::move(*finding));
+  return findings;
+}
+
+}  // namespace
+
+const Rule kPy001 = {
+    "PY001",
+    "unmet-requirement",
+    Severity::kWarning,
+    "An installed distribution requires another that is missing or has another version.",
+    "  Requires-Dist and Requires-Python of all installed distributions, with markers for this "
+    "interpreter\n"
+    "  and with the extras that other requirements ask for. One finding for each distribution of "
+    "which\n"
+    "  another version is wanted, one for all that are missing. An error if the requirer's own "
+    "__init__.py\n"
+    "  holds an ImportError for this case.",
+    "  Nobody has tried this combination. It may work: version bounds are often narrower than need "
+    "be.",
+    "  numba 0.59.1 requires numpy<1.27,>=1.22; NumPy 2.1.3 is installed.",
+    "  Install a version that all requirers take; where there is none, use separate environments.",
+    "  Extras that were asked for on a command line are not known. A version that is no version "
+    "(PEP "
+    "440)\n"
+    "  counts as the right one.",
+    nullptr,
+    check,
+};
+
+}  // namespace cohabit::rules

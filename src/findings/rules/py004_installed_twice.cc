@@ -1,0 +1,118 @@
+// pip removes the old version before it installs the new one, and renames what it is about to
+// delete to "~ame". Stopped halfway, or mixed with another installer, it leaves two descriptions of
+// one distribution, or a description without content.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "facts/python/requirement.h"
+#include "findings/rules/rules.h"
+
+namespace cohabit::rules {
+namespace {
+
+Finding twice(const EnvironmentCase& examined, const std::vector<const Distribution*>& copies) {
+  Finding finding;
+  const Distribution& first = *copies.front();
+  bool same_version = true, same_place = false;
+  for (size_t i = 1; i < copies.size(); i++) {
+    same_version = same_version && copies[i]->version == first.version;
+    same_place = same_place || copies[i]->site == first.site;
+  }
+  for (const Distribution* copy : copies) {
+    finding.evidence.push_back(
+        fact("file", fmt::format("{} in {}", label(*copy), copy->metadata), copy->metadata));
+    finding.libraries.push_back(library_of(*copy, copy->metadata));
+  }
+  finding.severity = same_version ? Severity::kNote : Severity::kWarning;
+  finding.certainty = Certainty::kObserved;
+  std::vector<std::string> versions;
+  for (const Distribution* copy : copies) versions.push_back(copy->version);
+  if (same_place)
+    finding.headline =
+        fmt::format("{} is installed {} times in one place: {}; whose files are there is not sure",
+                    first.name, copies.size(), list_some(versions));
+  else
+    finding.headline = fmt::format("{} is what Python finds; {} behind it is hidden", label(first),
+                                   label(*copies.back()) + " in " + copies.back()->site);
+  finding.help.push_back({same_place ? "remove it until nothing is left, and install it again"
+                                     : "remove the copy that is not meant",
+                          same_place ? installer_command(examined, "uninstall", {first.name}) : "",
+                          Safety::kUnsafe});
+  return finding;
+}
+
+Finding broken(const Distribution& distribution) {
+  Finding finding;
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kObserved;
+  finding.headline =
+      fmt::format("the metadata of {} cannot be read: it has no METADATA", label(distribution));
+  finding.libraries.push_back(library_of(distribution, distribution.metadata));
+  finding.evidence.push_back(fact("file", distribution.metadata, distribution.metadata));
+  finding.help.push_back(
+      {"install the distribution again; if it is not wanted, delete that directory", "",
+       Safety::kUnsafe});
+  return finding;
+}
+
+Finding leftovers(const std::vector<std::string>& paths) {
+  Finding finding;
+  finding.severity = Severity::kNote;
+  finding.certainty = Certainty::kObserved;
+  finding.headline = fmt::format("{} of a stopped removal: {}", count_of(paths.size(), "leftover"),
+                                 list_some(paths));
+  for (size_t i = 0; i < std::min<size_t>(paths.size(), 3); i++)
+    finding.evidence.push_back(fact("file", paths[i], paths[i]));
+  std::string command = "rm -r --";
+  for (const std::string& path : paths) command += " " + shell_word(path);
+  finding.help.push_back({"delete them", command, Safety::kUnsafe});
+  return finding;
+}
+
+// conda lists Python packages a second time, and under names of its own.
+bool is_same_installation(const Distribution& a, const Distribution& b) {
+  return a.is_conda_package != b.is_conda_package && a.version == b.version;
+}
+
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  std::vector<Finding> findings;
+  std::map<std::string, std::vector<const Distribution*>> copies;
+  for (const Distribution& distribution : examined.all()) {
+    const bool is_wheel = distribution.metadata.ends_with(".dist-info");
+    if (is_wheel && !distribution.has_metadata) findings.push_back(broken(distribution));
+    std::vector<const Distribution*>& group = copies[normal_name(distribution.name)];
+    if (group.empty() || !is_same_installation(*group.front(), distribution))
+      group.push_back(&distribution);
+  }
+  for (const auto& [name, group] : copies)
+    if (group.size() > 1) findings.push_back(twice(examined, group));
+  if (!examined.distributions.leftovers().empty())
+    findings.push_back(leftovers(examined.distributions.leftovers()));
+  return findings;
+}
+
+}  // namespace
+
+const Rule kPy004 = {
+    "PY004",
+    "installed-twice",
+    Severity::kWarning,
+    "A distribution is installed twice, or only halfway.",
+    "  Two descriptions (dist-info, egg-info, conda-meta) of one name, in one directory or in "
+    "several "
+    "of\n"
+    "  sys.path; a dist-info without METADATA; directories ~NAME that a stopped pip left. A note "
+    "where the\n"
+    "  versions are the same and for leftovers; else a warning.",
+    "  Files of both versions lie mixed, or another version is imported than the one that was "
+    "just\n"
+    "  installed: requirements are checked against one, and the other runs.",
+    "  torch 2.0.1 in ~/.local hides torch 2.6.0 of the environment.",
+    "  Remove the copy that is not meant; PYTHONNOUSERSITE=1 leaves out ~/.local.",
+    "  Conda and pip name some packages differently (pytorch, torch); those are not seen as one.",
+    nullptr,
+    check,
+};
+
+}  // namespace cohabit::rules

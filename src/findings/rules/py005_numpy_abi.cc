@@ -1,0 +1,218 @@
+// NumPy hands extensions a table of functions, and 2.0 changed the layout of its structs. What an
+// extension was built with stands in the message of the check that its headers put into it:
+//   NumPy 1 headers: "module compiled against API version 0x%x but this version of numpy is 0x%x"
+//   NumPy 2 headers: "module was compiled against NumPy C-API version 0x%x (NumPy 1.20) but ..."
+// The second names the oldest NumPy that will do. The first fails under NumPy 2: not always in the
+// import (onnxruntime 1.16 prints a warning, and dies in the first run).
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+
+#include "facts/elf/object.h"
+#include "facts/python/requirement.h"
+#include "findings/rules/rules.h"
+
+namespace cohabit::rules {
+namespace {
+
+constexpr std::string_view kCommon = "compiled against ";
+constexpr std::string_view kBuiltWithOne = "compiled against API version 0x";
+constexpr std::string_view kBuiltWithTwo = "compiled against NumPy C-API version 0x";
+constexpr std::string_view kOldest = "(NumPy ";
+constexpr uint64_t kMaxModule = 1 << 20;
+constexpr uint64_t kMaxSearched = 256 << 20;   // bytes of one file
+constexpr uint64_t kMaxUndeclared = 64 << 20;  // size of a file whose package names no NumPy
+
+struct Build {
+  bool with_one = false;
+  std::string oldest;  // "1.20"
+};
+
+// npos if it is not there. The files are large: memmem of the C library is many times faster than
+// string_view::find.
+size_t find_in(std::string_view text, std::string_view part) {
+  const void* at = ::memmem(text.data(), text.size(), part.data(), part.size());
+  return at ? static_cast<size_t>(static_cast<const char*>(at) - text.data()) : text.npos;
+}
+
+// The segments that may hold constants: read-only ones but the first, which holds symbols and
+// relocations; in files of older linkers the code's, where all of that is together.
+std::vector<Bytes> constants_of(const elf::Object& object, Bytes file) {
+  std::vector<elf::Phdr> plain;
+  for (const elf::Phdr& segment : object.segments)
+    if ((segment.p_flags & (elf::PF_X | elf::PF_W)) == 0) plain.push_back(segment);
+  if (plain.size() > 1) plain.erase(plain.begin());
+  if (plain.empty() || object.segments.size() < 4)
+    for (const elf::Phdr& segment : object.segments)
+      if ((segment.p_flags & elf::PF_W) == 0) plain.push_back(segment);
+  std::vector<Bytes> parts;
+  uint64_t left = kMaxSearched;
+  for (const elf::Phdr& segment : plain) {
+    const uint64_t size = std::min(segment.p_filesz, left);
+    if (const auto part = file.slice(segment.p_offset, size)) parts.push_back(*part);
+    left -= size;
+  }
+  return parts;
+}
+
+// One pass for both messages: the text is up to hundreds of megabytes.
+void search(std::string_view text, Build& build) {
+  for (size_t at; (at = find_in(text, kCommon)) != text.npos;) {
+    text.remove_prefix(at);
+    const std::string_view message = text.substr(0, 128);
+    if (message.starts_with(kBuiltWithOne)) build.with_one = true;
+    const size_t begin = message.find(kOldest), end = message.find(')');
+    if (message.starts_with(kBuiltWithTwo) && begin < end && end != message.npos)
+      build.oldest = message.substr(begin + kOldest.size(), end - begin - kOldest.size());
+    text.remove_prefix(kCommon.size());
+  }
+}
+
+std::optional<Build> build_of(Bytes file) {
+  const elf::Object object = elf::parse(file);
+  const std::string_view names = object.strings.text().substr(0, object.strings_size);
+  if (find_in(names, "PyCapsule_") == names.npos) return std::nullopt;  // how the table is fetched
+  Build build;
+  for (const Bytes part : constants_of(object, file)) {
+    MappedFile::populate(part);
+    search(part.text(), build);
+  }
+  if (!build.with_one && build.oldest.empty()) return std::nullopt;
+  return build;
+}
+
+// Who calls Python is a Python module, or a library made for some: libtorch_python.so.
+bool may_call_python(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return !name.starts_with("lib") || name.find("py") != name.npos;
+}
+
+enum class Declared { kNo, kOptional, kYes };
+
+// faiss-cpu 1.7.4 requires nothing by its metadata, and its __init__.py starts with `import numpy`.
+bool imports_numpy(const EnvironmentCase& examined, const Distribution& distribution) {
+  const auto index = static_cast<uint32_t>(&distribution - examined.all().data());
+  const auto [begin, end] = examined.files.rows_of(index);
+  for (size_t i = begin; i < end; i++) {
+    const InstalledFiles::Row& row = examined.files.rows()[i];
+    const size_t slash = row.record.path.find('/');
+    if (slash == row.record.path.npos || row.record.path.substr(slash) != "/__init__.py") continue;
+    const auto text = examined.tree.read_text(examined.files.path_of(row), kMaxModule);
+    if (text && (("\n" + *text).find("\nimport numpy") != text->npos ||
+                 ("\n" + *text).find("\nfrom numpy") != text->npos))
+      return true;
+  }
+  return false;
+}
+
+Declared declares_numpy(const EnvironmentCase& examined, const Distribution& distribution) {
+  const MarkerEnvironment environment = MarkerEnvironment::of(examined.interpreter);
+  Declared result = Declared::kNo;
+  for (const std::string& text : distribution.requires_dist) {
+    const auto requirement = PackageRequirement::parse(text);
+    if (!requirement || normal_name(requirement->name) != "numpy") continue;
+    if (requirement->applies(environment, "")) return Declared::kYes;
+    result = Declared::kOptional;
+  }
+  return imports_numpy(examined, distribution) ? Declared::kYes : result;
+}
+
+struct Verdict {
+  std::vector<std::string> bad;  // paths
+  size_t good = 0;
+  std::string oldest;  // that one of the bad ones asks for; empty: built with NumPy 1
+};
+
+Verdict judge(const EnvironmentCase& examined, const Distribution& distribution, bool declared,
+              const PythonVersion& numpy) {
+  Verdict verdict;
+  for (const std::string& path : distribution.native_files) {
+    if (!may_call_python(path)) continue;
+    const Result<MappedFile> map = examined.tree.map(path);
+    if (!map || (!declared && map->bytes().size() > kMaxUndeclared)) continue;
+    const std::optional<Build> build = build_of(map->bytes());
+    if (!build) continue;
+    const auto oldest = PythonVersion::parse(build->oldest);
+    const bool too_old = oldest && numpy < *oldest;
+    const bool other_major = build->with_one && numpy.release().front() >= 2;
+    if (too_old) verdict.oldest = build->oldest;
+    if (too_old || other_major)
+      verdict.bad.push_back(path);
+    else
+      verdict.good++;
+  }
+  return verdict;
+}
+
+Finding describe(const EnvironmentCase& examined, const Distribution& distribution,
+                 const Distribution& numpy, const Verdict& verdict, Declared declared) {
+  Finding finding;
+  const bool certain = declared == Declared::kYes && verdict.bad.size() >= verdict.good;
+  finding.severity = certain ? Severity::kError : Severity::kWarning;
+  const std::string built =
+      verdict.oldest.empty() ? "for NumPy 1" : "for NumPy " + verdict.oldest + " or later";
+  finding.headline = fmt::format("{} is built {}, and NumPy {} is installed", label(distribution),
+                                 built, numpy.version);
+  finding.evidence.push_back(fact(
+      "file", fmt::format("{} of its {} that use NumPy's C API {} built so", verdict.bad.size(),
+                          count_of(verdict.bad.size() + verdict.good, "native file"),
+                          verdict.bad.size() == 1 ? "is" : "are")));
+  for (size_t i = 0; i < std::min<size_t>(verdict.bad.size(), 3); i++) {
+    finding.evidence.push_back(fact("file", verdict.bad[i], verdict.bad[i]));
+    finding.libraries.push_back(library_of(distribution, verdict.bad[i]));
+  }
+  finding.libraries.push_back(library_of(numpy, numpy.metadata));
+  if (declared != Declared::kYes)
+    finding.evidence.push_back(
+        fact("declared", distribution.name + " does not require NumPy: it may go on without"));
+  const std::string wanted = verdict.oldest.empty() ? "numpy<2" : "numpy>=" + verdict.oldest;
+  finding.help.push_back({fmt::format("install {}, or a version of {} that is built for this one",
+                                      wanted, distribution.name),
+                          installer_command(examined, "install", {wanted}), Safety::kUnsafe});
+  return finding;
+}
+
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  std::vector<Finding> findings;
+  const Distribution* numpy = examined.distributions.find("numpy");
+  const auto version = numpy ? PythonVersion::parse(numpy->version) : std::nullopt;
+  if (!version) return findings;
+  for (const Distribution& distribution : examined.all()) {
+    if (distribution.is_conda_package || normal_name(distribution.name) == "numpy") continue;
+    if (distribution.native_files.empty()) continue;
+    const Declared declared = declares_numpy(examined, distribution);
+    const Verdict verdict = judge(examined, distribution, declared != Declared::kNo, *version);
+    if (!verdict.bad.empty())
+      findings.push_back(describe(examined, distribution, *numpy, verdict, declared));
+  }
+  return findings;
+}
+
+}  // namespace
+
+const Rule kPy005 = {
+    "PY005",
+    "numpy-abi",
+    Severity::kError,
+    "A native module was built for another NumPy than the one that is installed.",
+    "  Native files whose own check of NumPy's C API tells that they were built with NumPy 1, "
+    "where "
+    "NumPy\n"
+    "  2 is installed; or that they need a later NumPy than the installed one. A warning where "
+    "the\n"
+    "  distribution does not require NumPy, or most of its files are fine.",
+    "  The import ends with `numpy.core.multiarray failed to import` or `numpy.dtype size "
+    "changed`, or "
+    "it\n"
+    "  succeeds with a printed warning and the first use is a segmentation fault.",
+    "  onnxruntime 1.16.3 with NumPy 2.1.3: `import onnxruntime` works, InferenceSession.run "
+    "crashes.",
+    "  Install `numpy<2`, or a version of the distribution that supports NumPy 2.",
+    "  Cython modules that use NumPy's types and none of its functions carry no such check; their\n"
+    "  distributions have others that do. pybind11 modules of before 2.12 carry none either.",
+    nullptr,
+    check,
+};
+
+}  // namespace cohabit::rules

@@ -1,0 +1,186 @@
+// protoc writes Python modules (*_pb2.py) that fit the protobuf runtime of their time:
+//   before 3.20       they build descriptors themselves; the C runtimes since 4.21 refuse that
+//   3.20 to 5.25      they import google.protobuf.internal.builder, which runtimes before 3.20 lack
+//   from 5.26 on      they name their version, and a runtime that is older refuses
+// What is imported is looked for among the installed files, so that the next such change is found
+// too.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "facts/python/requirement.h"
+#include "findings/rules/rules.h"
+
+namespace cohabit::rules {
+namespace {
+
+constexpr uint64_t kMaxModule = 4 << 20;
+
+struct Runtime {
+  const Distribution* distribution = nullptr;
+  PythonVersion version;
+  bool is_native = false;  // has the C implementation, and uses it
+};
+
+std::optional<Runtime> find_runtime(const EnvironmentCase& examined) {
+  Runtime runtime;
+  runtime.distribution = examined.distributions.find("protobuf");
+  if (!runtime.distribution) return std::nullopt;
+  const auto version = PythonVersion::parse(runtime.distribution->version);
+  if (!version) return std::nullopt;
+  runtime.version = *version;
+  runtime.is_native = !runtime.distribution->native_files.empty();
+  return runtime;
+}
+
+bool exists_as_module(const EnvironmentCase& examined, const std::string& path) {
+  return examined.tree.stat(path + ".py").has_value() || examined.tree.stat(path).has_value();
+}
+
+// "from google.protobuf.internal import builder as _builder" -> the module that is not there.
+std::string missing_import(const EnvironmentCase& examined, const Runtime& runtime,
+                           std::string_view line) {
+  static constexpr std::string_view kFrom = "from google.protobuf";
+  if (!line.starts_with(kFrom)) return "";
+  const size_t import = line.find(" import ");
+  if (import == line.npos) return "";
+  std::string package(line.substr(5, import - 5));
+  std::string_view name = line.substr(import + 8);
+  name = name.substr(0, name.find_first_of(" \r,"));
+  if (package != "google.protobuf" && package != "google.protobuf.internal") return "";
+  const std::string module = package + "." + std::string(name);
+  std::string path = module;
+  std::replace(path.begin(), path.end(), '.', '/');
+  if (name.empty() || name == "(" || name == "*") return "";
+  return exists_as_module(examined, runtime.distribution->site + "/" + path) ? "" : module;
+}
+
+// The three numbers behind "ValidateProtobufRuntimeVersion(_runtime_version.Domain.PUBLIC,".
+std::optional<PythonVersion> generated_by(std::string_view text) {
+  size_t at = text.find("ValidateProtobufRuntimeVersion(");
+  at = at == text.npos ? at : text.find("Domain.PUBLIC", at);
+  if (at == text.npos) return std::nullopt;
+  std::string version;
+  text = text.substr(at, 200);
+  for (int i = 0; i < 3; i++) {
+    const size_t digit = text.find_first_of("0123456789");
+    if (digit == text.npos) return std::nullopt;
+    const size_t end = std::min(text.find_first_not_of("0123456789", digit), text.size());
+    version += (i ? "." : "") + std::string(text.substr(digit, end - digit));
+    text.remove_prefix(end);
+  }
+  return PythonVersion::parse(version);
+}
+
+// Why the runtime refuses this module; empty if it does not.
+std::string refusal(const EnvironmentCase& examined, const Runtime& runtime,
+                    std::string_view text) {
+  bool builds_descriptors = false;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::string module = missing_import(examined, runtime, line);
+    if (!module.empty()) return fmt::format("imports {}, which is not there", module);
+    builds_descriptors = builds_descriptors ||
+                         line.find("_descriptor.FieldDescriptor(") != line.npos ||
+                         line.find("_descriptor.EnumValueDescriptor(") != line.npos;
+  }
+  if (const auto version = generated_by(text); version && runtime.version < *version)
+    return fmt::format("was generated for {}, and a runtime may not be older", version->text());
+  if (builds_descriptors && runtime.is_native && runtime.version.release().front() >= 4)
+    return "creates descriptors directly, which this runtime refuses";
+  return "";
+}
+
+struct Verdict {
+  size_t modules = 0;
+  std::vector<std::pair<std::string, std::string>> refused;  // path, why
+};
+
+Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t index) {
+  Verdict verdict;
+  const auto [begin, end] = examined.files.rows_of(index);
+  for (size_t i = begin; i < end; i++) {
+    const InstalledFiles::Row& row = examined.files.rows()[i];
+    if (!row.record.path.ends_with("_pb2.py") || is_by_the_way(row.record.path)) continue;
+    const std::string path = examined.files.path_of(row);
+    const auto text = examined.tree.read_text(path, kMaxModule);
+    if (!text) continue;
+    verdict.modules++;
+    const std::string why = refusal(examined, runtime, *text);
+    if (!why.empty()) verdict.refused.emplace_back(path, why);
+  }
+  return verdict;
+}
+
+Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
+                 const Distribution& distribution, const Verdict& verdict) {
+  Finding finding;
+  const bool most = verdict.refused.size() * 2 >= verdict.modules;
+  finding.severity = most ? Severity::kError : Severity::kWarning;
+  finding.headline =
+      fmt::format("{} does not go with protobuf {}: its generated code {}", label(distribution),
+                  runtime.distribution->version, verdict.refused.front().second);
+  finding.evidence.push_back(fact("file", fmt::format("{} of {} refused", verdict.refused.size(),
+                                                      count_of(verdict.modules, "module"))));
+  for (size_t i = 0; i < std::min<size_t>(verdict.refused.size(), 3); i++) {
+    const auto& [path, why] = verdict.refused[i];
+    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, why), path));
+    finding.libraries.push_back(library_of(distribution, path));
+  }
+  finding.libraries.push_back(
+      library_of(*runtime.distribution, runtime.distribution->site + "/google/protobuf"));
+  for (const std::string& text : distribution.requires_dist) {
+    const auto requirement = PackageRequirement::parse(text);
+    if (requirement && normal_name(requirement->name) == "protobuf")
+      finding.evidence.push_back(fact("declared", fmt::format("it requires {}", text)));
+  }
+  finding.help.push_back(
+      {fmt::format("install the protobuf that {} was made for", distribution.name),
+       installer_command(examined, "install", {distribution.name, "protobuf"}), Safety::kUnsafe});
+  return finding;
+}
+
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  std::vector<Finding> findings;
+  const std::optional<Runtime> runtime = find_runtime(examined);
+  if (!runtime) return findings;
+  for (uint32_t i = 0; i < examined.all().size(); i++) {
+    if (normal_name(examined.all()[i].name) == "protobuf") continue;
+    const Verdict verdict = judge(examined, *runtime, i);
+    if (!verdict.refused.empty())
+      findings.push_back(describe(examined, *runtime, examined.all()[i], verdict));
+  }
+  return findings;
+}
+
+}  // namespace
+
+const Rule kPy006 = {
+    "PY006",
+    "protobuf-gencode",
+    Severity::kError,
+    "Generated protobuf code does not go with the installed protobuf.",
+    "  Modules *_pb2.py that import what the installed runtime lacks, that name a later version "
+    "than "
+    "it,\n"
+    "  or that create descriptors in the way the C runtimes since 4.21 refuse. A warning if these "
+    "are "
+    "less\n"
+    "  than half of a distribution's modules.",
+    "  The import ends with `cannot import name 'builder'`, `Descriptors cannot be created "
+    "directly` "
+    "or\n"
+    "  `Detected incompatible Protobuf Gencode/Runtime versions`.",
+    "  paddlepaddle 2.6.2 with protobuf 3.19.6, which has no google.protobuf.internal.builder.",
+    "  Install a protobuf in the range that the distribution asks for, or a newer distribution.",
+    "  A module that nothing imports counts as any other. PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION "
+    "is not\n"
+    "  looked at.",
+    nullptr,
+    check,
+};
+
+}  // namespace cohabit::rules
