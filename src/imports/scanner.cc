@@ -227,6 +227,8 @@ uint32_t skip_logical_line(Cursor& cursor) {
         continue;
       case Class::kHash:
         skip_comment(cursor);
+        if (!cursor.at_end()) cursor.skip();
+        if (depth == 0) return end;
         continue;
       case Class::kBackslash:
         cursor.at++;

@@ -186,7 +186,7 @@ TEST_CASE("soft keywords are names elsewhere") {
       is_valid("match = 1\nmatch.x\nmatch[a:b]\nmatch(x)\ncase = type = _ = match\nprint(type)\n"));
   CHECK(is_valid("type(x)\ntype\ntype in y\nmatch: int = 1\n"));
   const Syntax syntax(
-      "match x, *y:\n"
+      "match x, *(y):  # no colon\n"
       "  case [1, -2+3j, *rest] | {'k': v, **others} as whole if whole: pass\n"
       "  case a.b(c, d=(e | f)): pass\n"
       "  case _: pass\n"
