@@ -61,6 +61,11 @@ class Search {
     if (!spec) return false;
     if (spec->is_package()) add_package(name);
     if (spec->kind == ModuleKind::kNamespace || name == self_.name) return true;
+    // Cython's own support code names asyncio.coroutines and the like, for when they are needed.
+    const std::string standard = finder_.standard_library() + "/";
+    if (strings_.compiled_python && standard.size() > 1 && spec->path.starts_with(standard) &&
+        spec->path.find("-packages/") == std::string::npos)
+      likely = false;
     if (found_.insert(name).second) result_.push_back({name, likely});
     return true;
   }
