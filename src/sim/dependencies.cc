@@ -23,16 +23,21 @@ struct Simulation::State::Walk {
   }
 };
 
-Result<void> Simulation::State::add_needed(Walk& walk, size_t at, const std::string& name,
-                                           const MapRequest& base, std::vector<ObjectId>& needed) {
+// A dependency is asked for by the object that names it. What the program needs is a library.
+Simulation::State::MapRequest Simulation::State::request_of(ObjectId from, const std::string& name,
+                                                            const MapRequest& base) const {
   MapRequest request = base;
   request.name = name;
-  request.loader = walk.list[at].id;
+  request.loader = from;
   request.how = How::kNeeded;
-  request.type = object(request.loader).type == ObjectType::kExecutable
-                     ? ObjectType::kLibrary
-                     : object(request.loader).type;
-  const auto mapped = map_object(request);
+  const ObjectType type = object(from).type;
+  request.type = type == ObjectType::kExecutable ? ObjectType::kLibrary : type;
+  return request;
+}
+
+Result<void> Simulation::State::add_needed(Walk& walk, size_t at, const std::string& name,
+                                           const MapRequest& base, std::vector<ObjectId>& needed) {
+  const auto mapped = map_object(request_of(walk.list[at].id, name, base));
   if (!mapped) return fail(mapped.error().message);
   needed.push_back(*mapped);
   if (walk.has(*mapped)) return {};
@@ -58,13 +63,7 @@ Result<bool> Simulation::State::add_filtee(Walk& walk, size_t& at, int64_t tag,
                                            std::vector<ObjectId>& needed) {
   if (!rule(Rule::kFilter)) return false;
   const ObjectId current = walk.list[at].id;
-  MapRequest request = base;
-  request.name = name;
-  request.loader = current;
-  request.how = How::kNeeded;
-  request.type =
-      object(current).type == ObjectType::kExecutable ? ObjectType::kLibrary : object(current).type;
-  const auto mapped = map_object(request);
+  const auto mapped = map_object(request_of(current, name, base));
   if (!mapped) {
     if (tag == elf::DT_AUXILIARY) return false;  // may be absent
     return fail(mapped.error().message);

@@ -5,18 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/paths.h"
 #include "sim/state.h"
 
 namespace cohabit::sim {
 namespace {
 
 constexpr uint64_t kPageSize = 4096;
-
-std::string directory_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return "";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 }  // namespace
 

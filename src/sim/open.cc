@@ -30,6 +30,85 @@ Result<OpenWork> Simulation::State::open_mapped(ObjectId id, int flags) {
   return OpenWork{id, flags, false};
 }
 
+// _dl_open: which namespace. dlopen takes its caller's.
+Result<int> Simulation::State::choose_namespace(ObjectId caller, int64_t wanted) const {
+  const auto in_use = [&](int64_t ns) { return !namespaces[ns].loaded.empty(); };
+  if (wanted == kCallerNamespace) return object(caller).ns;
+  if (wanted == kNewNamespace) {
+    for (int ns = 1; ns < kMaxNamespaces; ns++)
+      if (!in_use(ns)) return ns;
+    return fail("no more namespaces available for dlmopen(): Invalid argument");
+  }
+  if (wanted < 0 || wanted >= kMaxNamespaces || (wanted != 0 && !in_use(wanted)))
+    return fail("invalid target namespace in dlmopen(): Invalid argument");
+  return static_cast<int>(wanted);
+}
+
+// dl_open_worker_begin: the caller's search paths count where the name is to be searched.
+Simulation::State::MapRequest Simulation::State::open_request(const std::string& name, int flags,
+                                                              ObjectId caller, int64_t ns_wanted) {
+  const bool needs_caller = name.find('$') != std::string::npos ||
+                            name.find('/') == std::string::npos || ns_wanted == kCallerNamespace;
+  MapRequest request;
+  request.name = name;
+  request.loader = needs_caller ? caller : kNone;
+  request.type = ObjectType::kLoaded;
+  request.how = How::kDlopen;
+  request.noload = (flags & kRtldNoload) != 0;
+  request.deepbind = (flags & kRtldDeepbind) != 0;
+  request.from_dlopen = true;
+  return request;
+}
+
+// Maps what the opened object needs and checks all versions.
+Result<void> Simulation::State::map_opened(ObjectId id, bool deepbind, size_t first_new) {
+  MapRequest base;
+  base.ns = object(id).ns;
+  base.deepbind = deepbind;
+  base.from_dlopen = true;
+  base.type = ObjectType::kLoaded;
+  if (auto outcome = map_dependencies(id, {}, base); !outcome) return outcome;
+  const std::vector<ObjectId> search_list = object(id).search_list;
+  for (const ObjectId member : search_list)
+    if (auto checked = check_versions(object(member).real); !checked) return checked;
+  if (!rule(Rule::kDeepbindNewOnly) && deepbind)
+    for (const ObjectId member : search_list)
+      if (member < first_new && member != program)
+        object(member).scope.insert(object(member).scope.begin(), {id, false});
+  return {};
+}
+
+// libc.so first, where it is new; then dependencies before those that need them.
+Result<void> Simulation::State::relocate_opened(ObjectId id, bool lazy) {
+  if (auto first = relocate_libc_first(object(id).ns, lazy); !first) return first;
+  const std::vector<ObjectId> order = object(id).init_order;
+  for (size_t i = order.size(); i-- > 0;)
+    if (auto relocated = relocate(object(order[i]).real, lazy); !relocated) return relocated;
+  return {};
+}
+
+// Nothing can fail any more, so what asked to stay now stays.
+void Simulation::State::activate_nodelete(int ns) {
+  for (const ObjectId member : namespaces[ns].loaded) {
+    Object& loaded = object(member);
+    if (!loaded.nodelete_pending) continue;
+    loaded.nodelete_active = true;
+    loaded.nodelete_pending = false;
+  }
+}
+
+// Those that were loaded before and serve the new object get its search list at the end of theirs.
+void Simulation::State::update_scopes(ObjectId id) {
+  if (!rule(Rule::kScopeAppended)) return;
+  const ScopeElement element{id, false};
+  for (const ObjectId member : object(id).search_list) {
+    Object& imported = object(member);
+    if (!imported.init_called || imported.type != ObjectType::kLoaded) continue;
+    if (std::find(imported.scope.begin(), imported.scope.end(), element) == imported.scope.end())
+      imported.scope.push_back(element);
+  }
+}
+
 Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flags, ObjectId caller,
                                                int64_t ns_wanted) {
   failed_search.clear();
@@ -37,29 +116,11 @@ Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flag
   if ((flags & (kRtldLazy | kRtldNow)) == 0)
     return fail(asked + "invalid mode for dlopen(): Invalid argument");
   if (caller == kNone) caller = program;
-  int ns = static_cast<int>(ns_wanted);
-  if (ns_wanted == kCallerNamespace) {
-    ns = object(caller).ns;
-  } else if (ns_wanted == kNewNamespace) {
-    for (ns = 1; ns < kMaxNamespaces && !namespaces[ns].loaded.empty();) ns++;
-    if (ns == kMaxNamespaces)
-      return fail(asked + "no more namespaces available for dlmopen(): Invalid argument");
-  } else if (ns < 0 || ns >= kMaxNamespaces || (ns != 0 && namespaces[ns].loaded.empty())) {
-    return fail(asked + "invalid target namespace in dlmopen(): Invalid argument");
-  }
-  if (!rule(Rule::kNamespaces)) ns = 0;
+  const Result<int> ns = choose_namespace(caller, ns_wanted);
+  if (!ns) return fail(asked + ns.error().message);
+  MapRequest request = open_request(name, flags, caller, ns_wanted);
+  request.ns = rule(Rule::kNamespaces) ? *ns : 0;
 
-  MapRequest request;
-  request.name = name;
-  const bool needs_caller = name.find('$') != std::string::npos ||
-                            name.find('/') == std::string::npos || ns_wanted == kCallerNamespace;
-  request.loader = needs_caller ? caller : kNone;
-  request.type = ObjectType::kLoaded;
-  request.how = How::kDlopen;
-  request.noload = (flags & kRtldNoload) != 0;
-  request.deepbind = (flags & kRtldDeepbind) != 0;
-  request.from_dlopen = true;
-  request.ns = ns;
   const size_t first_new = sim.objects_.size();
   const auto mapped = map_object(request);
   if (!mapped) return fail(mapped.error().message);
@@ -70,44 +131,15 @@ Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flag
   if (object(id).has_search_list) return open_mapped(id, flags);
   if ((flags & kRtldNodelete) && rule(Rule::kNodelete)) object(id).nodelete_pending = true;
 
-  const auto undo = [&](const Error& error) -> Result<OpenWork> {
-    if (rule(Rule::kFailureUnwinds)) close(id);
-    return fail(error.message);
-  };
-  MapRequest base;
-  base.ns = object(id).ns;
-  base.deepbind = request.deepbind;
-  base.from_dlopen = true;
-  base.type = ObjectType::kLoaded;
-  if (auto outcome = map_dependencies(id, {}, base); !outcome) return undo(outcome.error());
-  const std::vector<ObjectId> search_list = object(id).search_list;
-  for (const ObjectId member : search_list)
-    if (auto checked = check_versions(object(member).real); !checked) return undo(checked.error());
-  if (!rule(Rule::kDeepbindNewOnly) && request.deepbind)
-    for (const ObjectId member : search_list)
-      if (member < first_new && member != program)
-        object(member).scope.insert(object(member).scope.begin(), {id, false});
-
   const bool lazy = lazy_allowed && (flags & kRtldLazy);
-  if (auto first = relocate_libc_first(object(id).ns, lazy); !first) return undo(first.error());
-  const std::vector<ObjectId> order = object(id).init_order;
-  for (size_t i = order.size(); i-- > 0;)
-    if (auto relocated = relocate(object(order[i]).real, lazy); !relocated)
-      return undo(relocated.error());
-
-  for (const ObjectId member : namespaces[object(id).ns].loaded)
-    if (object(member).nodelete_pending) {
-      object(member).nodelete_active = true;
-      object(member).nodelete_pending = false;
-    }
-  if (rule(Rule::kScopeAppended))
-    for (const ObjectId member : search_list) {
-      Object& imported = object(member);
-      if (!imported.init_called || imported.type != ObjectType::kLoaded) continue;
-      const ScopeElement element{id, false};
-      if (std::find(imported.scope.begin(), imported.scope.end(), element) == imported.scope.end())
-        imported.scope.push_back(element);
-    }
+  Result<void> outcome = map_opened(id, request.deepbind, first_new);
+  if (outcome) outcome = relocate_opened(id, lazy);
+  if (!outcome) {
+    if (rule(Rule::kFailureUnwinds)) close(id);
+    return fail(outcome.error().message);
+  }
+  activate_nodelete(object(id).ns);
+  update_scopes(id);
   if (!rule(Rule::kPromotionAfterInit) && (flags & kRtldGlobal)) make_global(id);
   return OpenWork{id, flags, true};
 }

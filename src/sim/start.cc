@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
 #include "sim/state.h"
 
 namespace cohabit::sim {
@@ -19,11 +20,6 @@ std::vector<std::string> split(const std::string& text, std::string_view separat
     begin = end + 1;
   }
   return items;
-}
-
-std::string directory_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
 }  // namespace

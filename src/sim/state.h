@@ -170,12 +170,22 @@ struct Simulation::State {
   void set_scope(ObjectId id, const MapRequest& request);
   struct Walk;
   Result<void> walk_dependencies(Walk& walk, const MapRequest& base);
+  MapRequest request_of(ObjectId from, const std::string& name, const MapRequest& base) const;
   Result<void> add_needed(Walk& walk, size_t at, const std::string& name, const MapRequest& base,
                           std::vector<ObjectId>& needed);
   Result<bool> add_filtee(Walk& walk, size_t& at, int64_t tag, const std::string& name,
                           const MapRequest& base, std::vector<ObjectId>& needed);
   void finish_dependencies(const Walk& walk);
   void move_before(ObjectId moved, ObjectId anchor);
+
+  Result<int> choose_namespace(ObjectId caller, int64_t wanted) const;
+  static MapRequest open_request(const std::string& name, int flags, ObjectId caller,
+                                 int64_t ns_wanted);
+  Result<void> map_opened(ObjectId id, bool deepbind, size_t first_new);
+  Result<void> relocate_opened(ObjectId id, bool lazy);
+  void activate_nodelete(int ns);
+  void update_scopes(ObjectId id);
+
   bool start_program();
   void start_loader();
   void start_search_paths();
