@@ -3,8 +3,12 @@
   first lines        what the case shows, and why the expected output is right: by construction
   == world           program NAME | lib PATH | file PATH TEXT, each followed by indented attributes:
                      needed NAME.. | defs NAME[@VERSION].. | refs NAME[@VERSION@FILE].. | set JSON
+                     dist SITE NAME VERSION, a distribution installed in SITE, with its own attributes:
+                     file PATH TEXT | lists PATH (made otherwise) | claims PATH TEXT (RECORD only)
+                     | requires TEXT | python SPECIFIERS | extra NAME | bare (no METADATA)
   == calls           open NAME [global] [from PATH] | ended STATUS (as from waitpid)
-  == command         arguments of cohabit; TRACE is the trace of these calls, WORLD the directory
+  == command         arguments of cohabit; TRACE is the trace of these calls, WORLD the directory.
+                     `environment ENV`: the environment rules alone (tests/metadata)
   == output          standard output with WORLD for the directory, and the exit code
 
 Libraries are written by tests/images/elfimage.py: no compiler, no name has a meaning. UPDATE_CASES=1
@@ -12,6 +16,8 @@ rewrites the output; review reads the diff.
 """
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import random
@@ -102,16 +108,73 @@ def add_attribute(spec: dict, line: str) -> None:
         raise ValueError(f"unknown attribute: {line}")
 
 
+def text_of(text: str) -> bytes:
+    return text.replace("\\n", "\n").encode()
+
+
+class Distribution:
+    """Written in two steps: its files in the order of the case, as installers unpack wheels one after
+    the other; its metadata at the end, when what it only lists is there."""
+
+    def __init__(self, world: Path, site: str, name: str, version: str):
+        self.site, self.name, self.version = world / site, name, version
+        self.headers, self.rows, self.listed, self.bare = [], [], [], False
+
+    def add(self, line: str) -> None:
+        key, _, value = line.strip().partition(" ")
+        path, _, text = value.partition(" ")
+        if key in ("file", "claims"):
+            data = text_of(text)
+            if key == "file":
+                (self.site / path).parent.mkdir(parents=True, exist_ok=True)
+                (self.site / path).write_bytes(data)
+            self.rows.append(record_row(path, data))
+        elif key == "lists":
+            self.listed.append(path)
+        elif key in ("requires", "python", "extra"):
+            header = {"requires": "Requires-Dist", "python": "Requires-Python",
+                      "extra": "Provides-Extra"}[key]
+            self.headers.append(f"{header}: {value}")
+        elif key == "bare":
+            self.bare = True
+        else:
+            raise ValueError(f"unknown attribute: {line}")
+
+    def write(self) -> None:
+        directory = self.site / f"{self.name.replace('-', '_')}-{self.version}.dist-info"
+        directory.mkdir(parents=True, exist_ok=True)
+        rows = self.rows + [record_row(p, (self.site / p).read_bytes()) for p in self.listed]
+        (directory / "RECORD").write_text("".join(r + "\n" for r in rows))
+        (directory / "INSTALLER").write_text("pip\n")
+        if not self.bare:
+            lines = ["Metadata-Version: 2.1", f"Name: {self.name}", f"Version: {self.version}",
+                     *self.headers, "", "Description"]
+            (directory / "METADATA").write_text("\n".join(lines) + "\n")
+
+
+def record_row(path: str, data: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"{path},sha256={digest},{len(data)}"
+
+
 def build_world(text: str, world: Path) -> None:
     specs: dict[str, dict] = {}
-    current: dict = {}
+    current: dict | Distribution = {}
+    distributions: list[Distribution] = []
     for line in text.splitlines():
         if not line.strip():
+            continue
+        if line.startswith(" ") and isinstance(current, Distribution):
+            current.add(line)
             continue
         if line.startswith(" "):
             add_attribute(current, line)
             continue
         kind, name, *rest = line.split(" ", 2)
+        if kind == "dist":
+            current = Distribution(world, name, *rest[0].split())
+            distributions.append(current)
+            continue
         if kind == "file":
             (world / name).parent.mkdir(parents=True, exist_ok=True)
             (world / name).write_text(rest[0].replace("\\n", "\n") if rest else "")
@@ -125,6 +188,8 @@ def build_world(text: str, world: Path) -> None:
     for name, spec in specs.items():
         (world / name).parent.mkdir(parents=True, exist_ok=True)
         (world / name).write_bytes(elfimage.build(spec))
+    for distribution in distributions:
+        distribution.write()
 
 
 def make_trace(text: str, program: Path, world: Path) -> str:
@@ -162,7 +227,11 @@ def run_case(case: Case, cohabit: str, world: Path, report_format: str = "") -> 
     words = [w.replace("TRACE", str(trace)).replace("WORLD", str(world)) for w in words]
     if report_format:
         words[words.index("--format") + 1] = report_format
-    done = subprocess.run([cohabit, *words], capture_output=True, text=True, timeout=60,
+    program = [cohabit]
+    if words[0] == "environment":
+        program = [str(Path(cohabit).parent / "tests" / "metadata" / "environment_probe")]
+        words = words[1:]
+    done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=60,
                           env={"PATH": os.environ["PATH"], "NO_COLOR": "1"})
     text = done.stdout.replace(str(world), "WORLD")
     return text if report_format else f"{text}exit {done.returncode}\n"

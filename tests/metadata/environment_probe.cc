@@ -1,5 +1,5 @@
-// What `cohabit doctor` will do with an environment's metadata, alone: environment_probe [--times]
-// [--hashes] ENV prints findings, one line each, with their evidence below.
+// The environment rules alone, for case files and measurements: environment_probe [--times]
+// [--hashes] [--evidence] ENV prints findings, one line each. Exit 1 if one is an error.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -16,9 +16,9 @@ double since(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-void print(const Finding& finding) {
-  fmt::print("{}[{}] ({}): {}\n", severity_name(finding.severity), finding.code,
-             certainty_name(finding.certainty), finding.headline);
+void print(const Finding& finding, bool evidence) {
+  fmt::print("{}[{}]: {}\n", severity_name(finding.severity), finding.code, finding.headline);
+  if (!evidence) return;
   for (const Evidence& row : finding.evidence) fmt::print("    {}: {}\n", row.kind, row.text);
   for (const Help& help : finding.help) fmt::print("  help: {} `{}`\n", help.text, help.command);
 }
@@ -26,13 +26,15 @@ void print(const Finding& finding) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool times = false;
+  bool times = false, evidence = false, failed = false;
   EnvironmentOptions options;
   std::string path;
   for (int i = 1; i < argc; i++) {
     const std::string word = argv[i];
     if (word == "--times")
       times = true;
+    else if (word == "--evidence")
+      evidence = true;
     else if (word == "--hashes")
       options.verify_hashes = true;
     else
@@ -53,9 +55,12 @@ int main(int argc, char** argv) {
   begin = std::chrono::steady_clock::now();
   const std::vector<Finding> findings = check_environment(examined);
   const double rules = since(begin);
-  for (const Finding& finding : findings) print(finding);
+  for (const Finding& finding : findings) {
+    print(finding, evidence);
+    failed = failed || finding.severity == Severity::kError;
+  }
   if (times)
     fmt::print("{} distributions, {} rows; metadata {:.0f} ms, files {:.0f} ms, rules {:.0f} ms\n",
                distributions.all().size(), examined.files.rows().size(), read, files, rules);
-  return 0;
+  return failed ? 1 : 0;
 }

@@ -36,16 +36,15 @@ size_t find_in(std::string_view text, std::string_view part) {
   return at ? static_cast<size_t>(static_cast<const char*>(at) - text.data()) : text.npos;
 }
 
-// The segments that may hold constants: read-only ones but the first, which holds symbols and
-// relocations; in files of older linkers the code's, where all of that is together.
+// The segments that may hold constants. GNU ld makes four or more: symbols and relocations (large,
+// and passed over), code, constants, data; LLVM's puts the constants into the first. Where there
+// are fewer, anything may be anywhere.
 std::vector<Bytes> constants_of(const elf::Object& object, Bytes file) {
   std::vector<elf::Phdr> plain;
   for (const elf::Phdr& segment : object.segments)
     if ((segment.p_flags & (elf::PF_X | elf::PF_W)) == 0) plain.push_back(segment);
   if (plain.size() > 1) plain.erase(plain.begin());
-  if (plain.empty() || object.segments.size() < 4)
-    for (const elf::Phdr& segment : object.segments)
-      if ((segment.p_flags & elf::PF_W) == 0) plain.push_back(segment);
+  if (object.segments.size() < 4) plain = object.segments;
   std::vector<Bytes> parts;
   uint64_t left = kMaxSearched;
   for (const elf::Phdr& segment : plain) {

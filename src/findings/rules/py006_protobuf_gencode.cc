@@ -88,7 +88,7 @@ std::string refusal(const EnvironmentCase& examined, const Runtime& runtime,
                          line.find("_descriptor.EnumValueDescriptor(") != line.npos;
   }
   if (const auto version = generated_by(text); version && runtime.version < *version)
-    return fmt::format("was generated for {}, and a runtime may not be older", version->text());
+    return fmt::format("is for {} or later", version->text());
   if (builds_descriptors && runtime.is_native && runtime.version.release().front() >= 4)
     return "creates descriptors directly, which this runtime refuses";
   return "";
