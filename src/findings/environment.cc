@@ -21,12 +21,19 @@ bool is_compared(std::string_view path) {
          path.find(".data/scripts/") == path.npos && path.find("/include/") == path.npos;
 }
 
+// System packagers change files after the RECORD was made: they strip libraries and patch prefixes.
+bool is_repackaged(const Distribution& distribution) {
+  return distribution.installer == "debian" || distribution.installer == "rpm" ||
+         distribution.installer == "conda";
+}
+
 std::vector<ChangedFile> find_changed(const EnvironmentCase& examined) {
   std::vector<ChangedFile> changed;
   const std::vector<InstalledFiles::Row>& rows = examined.files.rows();
   for (uint32_t i = 0; i < rows.size(); i++) {
     const RecordRow& record = rows[i].record;
-    if (!is_compared(record.path) || !examined.owner(rows[i]).editable.empty()) continue;
+    const Distribution& owner = examined.owner(rows[i]);
+    if (!is_compared(record.path) || !owner.editable.empty() || is_repackaged(owner)) continue;
     const std::string path = examined.files.path_of(rows[i]);
     const auto status = examined.tree.stat(path);
     if (!status) {

@@ -88,7 +88,8 @@ const Rule kFi003 = {
     "  A change that keeps the size is seen only when hashes are verified. Scripts, compiled "
     "files, "
     "the\n"
-    "  metadata itself and editable installations are not compared.",
+    "  metadata itself, editable installations and packages of Debian, RPM and conda are not "
+    "compared.",
     nullptr,
     check,
 };

@@ -30,20 +30,29 @@ struct Provider {
   std::string path;
 };
 
-std::vector<std::string> requirers_of(const EnvironmentCase& examined,
-                                      const Distribution& provider) {
+bool requires_it(const EnvironmentCase& examined, const Distribution& who,
+                 const Distribution& what) {
   const MarkerEnvironment environment = MarkerEnvironment::of(examined.interpreter);
-  std::vector<std::string> names;
-  for (const Distribution& other : examined.all())
-    for (const std::string& text : other.requires_dist) {
-      const auto requirement = PackageRequirement::parse(text);
-      if (!requirement || normal_name(requirement->name) != normal_name(provider.name)) continue;
-      if (!requirement->applies(environment, "") &&
-          requirement->marker.find("extra") == std::string::npos)
-        continue;
-      names.push_back(label(other));
-      break;
-    }
+  for (const std::string& text : who.requires_dist) {
+    const auto requirement = PackageRequirement::parse(text);
+    if (!requirement || normal_name(requirement->name) != normal_name(what.name)) continue;
+    const bool by_extra = requirement->marker.find("extra") != std::string::npos;
+    if (by_extra || requirement->applies(environment, "")) return true;
+  }
+  return false;
+}
+
+// Distributions without native files (cuda-toolkit) only pass the wish on: who asks for those.
+std::set<std::string> requirers_of(const EnvironmentCase& examined, const Distribution& provider,
+                                   int depth = 0) {
+  std::set<std::string> names;
+  for (const Distribution& other : examined.all()) {
+    if (!requires_it(examined, other, provider)) continue;
+    std::set<std::string> deeper;
+    if (other.native_files.empty() && depth < 2) deeper = requirers_of(examined, other, depth + 1);
+    if (deeper.empty()) deeper.insert(label(other));
+    names.merge(deeper);
+  }
   return names;
 }
 
@@ -62,7 +71,8 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
     std::set<std::string> names;
     for (const Provider& provider : providers) {
       finding.libraries.push_back(library_of(*provider.distribution, provider.path));
-      const std::vector<std::string> requirers = requirers_of(examined, *provider.distribution);
+      const std::set<std::string> who = requirers_of(examined, *provider.distribution);
+      const std::vector<std::string> requirers(who.begin(), who.end());
       names.insert(requirers.begin(), requirers.end());
       finding.evidence.push_back(fact(
           "declared",

@@ -70,9 +70,12 @@ Finding leftovers(const std::vector<std::string>& paths) {
   return finding;
 }
 
-// conda lists Python packages a second time, and under names of its own.
+// conda lists Python packages a second time, and Debian keeps an egg-info beside a dist-info.
 bool is_same_installation(const Distribution& a, const Distribution& b) {
-  return a.is_conda_package != b.is_conda_package && a.version == b.version;
+  const bool other_kind = a.is_conda_package != b.is_conda_package ||
+                          a.metadata.ends_with(".dist-info") != b.metadata.ends_with(".dist-info");
+  return other_kind && a.version == b.version &&
+         (a.is_conda_package || b.is_conda_package || a.site == b.site);
 }
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
