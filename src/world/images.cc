@@ -14,9 +14,11 @@ namespace {
 using elf::Object;
 using elf::Sym;
 
+// Both end with NUL, or are empty: a name that is outside its table.
 bool same_name(Bytes a, Bytes b) {
   const char* x = a.text().data();
   const char* y = b.text().data();
+  if (a.empty() || b.empty()) return a.empty() && b.empty();
   return x == y || std::strncmp(x, y, std::min(a.size(), b.size())) == 0;
 }
 

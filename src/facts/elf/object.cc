@@ -241,7 +241,8 @@ class Parser {
       // ld.so does not look at DT_STRSZ, so neither do we beyond saying that it lies.
       if (tables_.strsz > rest.size())
         defect(tables_.strtab, "DT_STRSZ goes past the end of its segment");
-      object_.strings = rest;
+      // What follows the last NUL can be nobody's name; so every name has an end.
+      object_.strings = rest.slice(0, rest.text().rfind('\0') + 1).value_or(Bytes());
       object_.strings_size = tables_.strsz;
     }
     const auto text = [&](uint64_t offset) {

@@ -95,7 +95,8 @@ struct Object {
   bool variant_pcs = false;  // DT_AARCH64_VARIANT_PCS
   bool has_relr = false;
 
-  Bytes strings;  // DT_STRTAB to the end of its segment: ld.so does not look at DT_STRSZ
+  // DT_STRTAB to the last NUL of its segment: ld.so does not look at DT_STRSZ.
+  Bytes strings;
   uint64_t strings_size = 0;  // DT_STRSZ, a hint
   Table<Sym> symbols;      // as many as can be proven to exist by the hash tables, see symbol_count
   Table<uint16_t> versym;  // empty: no versions
