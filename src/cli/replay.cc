@@ -4,11 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 
+#include "base/read_file.h"
 #include "cli/commands.h"
 #include "facts/host/machine.h"
 #include "facts/trace/trace.h"
@@ -25,12 +24,6 @@ struct ReplayOptions {
   bool stats = false;
   bool lazy_on_call = false;
 };
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail("cannot read " + path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 Result<sim::Options> simulation_options(const ReplayOptions& options) {
   sim::Options result;
@@ -87,10 +80,8 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
   const auto begin_first = std::chrono::steady_clock::now();
   auto settings = simulation_options(options);
   if (!settings) return tl::unexpected<Error>(settings.error());
-  auto text = read_file(outputs.trace);
-  if (!text) return tl::unexpected<Error>(text.error());
-  auto trace = parse_trace(*text);
-  if (!trace) return fail(outputs.trace + ": " + trace.error().message);
+  auto trace = read_trace_file(outputs.trace);
+  if (!trace) return tl::unexpected<Error>(trace.error());
   const Tree tree(options.root);
   Images images(tree);
   const Machine machine = machine_of(tree, trace->start);

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/read_file.h"
+
 namespace cohabit {
 namespace {
 
@@ -338,7 +340,7 @@ Result<bool> parse_end(const Json& json, size_t line, Trace& trace) {
   Fields fields(json, line);
   fields.strings("blind_spots", trace.blind_spots);
   const Json* end = fields.find("end", true);
-  if (!end->is_object()) fields.wrong("\"end\" is not an object");
+  if (end && !end->is_object()) fields.wrong("\"end\" is not an object");
   if (!fields.good()) return fields.error();
   Fields inner(*end, line);
   auto status = end->find("exit_status");
@@ -397,6 +399,14 @@ std::string format_trace(const Trace& trace) {
   for (const auto& call : trace.calls) append_line(text, json_call(call));
   append_line(text, json_end(trace));
   return text;
+}
+
+Result<Trace> read_trace_file(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return tl::unexpected<Error>(text.error());
+  auto trace = parse_trace(*text);
+  if (!trace) return fail(path + ": " + trace.error().message);
+  return trace;
 }
 
 }  // namespace cohabit

@@ -79,5 +79,7 @@ inline constexpr int kMaxCallDepth = 1000;
 // The text of a trace file <-> Trace. Errors name the line.
 Result<Trace> parse_trace(const std::string& text);
 std::string format_trace(const Trace& trace);
+// The trace in a file; errors name the file.
+Result<Trace> read_trace_file(const std::string& path);
 
 }  // namespace cohabit
