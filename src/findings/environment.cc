@@ -22,9 +22,10 @@ bool is_compared(std::string_view path) {
 }
 
 // System packagers change files after the RECORD was made: they strip libraries and patch prefixes.
+// Debian leaves INSTALLER out, which every installer of wheels writes (PEP 627).
 bool is_repackaged(const Distribution& distribution) {
-  return distribution.installer == "debian" || distribution.installer == "rpm" ||
-         distribution.installer == "conda";
+  return distribution.installer.empty() || distribution.installer == "debian" ||
+         distribution.installer == "rpm" || distribution.installer == "conda";
 }
 
 std::vector<ChangedFile> find_changed(const EnvironmentCase& examined) {
