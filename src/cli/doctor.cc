@@ -1,6 +1,5 @@
 // cohabit doctor: gather facts; simulate; judge; report.
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -16,13 +15,12 @@
 
 #include "actions/trace.h"
 #include "cli/commands.h"
+#include "cli/examine.h"
 #include "facts/host/machine.h"
-#include "facts/python/distributions.h"
 #include "facts/python/interpreter.h"
 #include "findings/rule.h"
 #include "report/report.h"
 #include "report/tsv.h"
-#include "sim/simulation.h"
 
 namespace cohabit {
 namespace {
@@ -36,6 +34,7 @@ struct DoctorOptions {
   std::string format = "full";
   std::string fail_on = "error";
   std::string output;
+  std::string plan, loads, bindings;  // files to write
 };
 
 const std::vector<std::string> kFormats = {"full", "concise", "json"};
@@ -121,18 +120,6 @@ Result<Trace> record_imports(const Interpreter& python, const std::vector<std::s
   return record_trace(options, {python.executable, "-c", code});
 }
 
-Result<Trace> obtain_trace(const DoctorOptions& options, const Tree& tree,
-                           const std::vector<std::string>& imports) {
-  if (!options.replay.empty()) return read_trace(options.replay);
-  if (imports.empty()) return fail("say what to import: --imports a,b, or give --replay FILE");
-  if (!options.trace)
-    return fail("this version needs to run the imports to know what they open: add --trace");
-  if (!options.root.empty()) return fail("--trace runs on this machine: leave --root out");
-  auto python = find_interpreter(tree, options.environment);
-  if (!python) return tl::unexpected<Error>(python.error());
-  return record_imports(*python, imports);
-}
-
 Machine machine_of(const Tree& tree, const StartFacts& start) {
   Machine machine =
       read_machine(tree, start.machine == "aarch64" ? elf::EM_AARCH64 : elf::EM_X86_64);
@@ -145,56 +132,96 @@ Machine machine_of(const Tree& tree, const StartFacts& start) {
   return machine;
 }
 
-std::string ending(const Trace& trace) {
-  if (!trace.exit_status) return "";
-  const int status = *trace.exit_status;
-  if (WIFSIGNALED(status))
-    return fmt::format("was killed by signal {} ({})", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-  return WEXITSTATUS(status) ? fmt::format("exited with code {}", WEXITSTATUS(status))
-                             : "ended without an error";
+// The variables of the examined process: ours, on this machine; below another root there are none.
+std::map<std::string, std::string> variables(const DoctorOptions& options) {
+  std::map<std::string, std::string> result;
+  if (!options.root.empty()) return result;
+  for (char** entry = environ; entry && *entry; entry++) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos)
+      result.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return result;
 }
 
-std::string verdict(const report::Report& report, const sim::Simulation& simulation) {
-  for (const Finding& finding : report.findings)
-    if (finding.severity == Severity::kError) return "unsound";
-  return simulation.start_error().empty() && simulation.problems().empty() ? "sound" : "unknown";
+Result<void> find_environment(const DoctorOptions& options, const std::string& place,
+                              World& world) {
+  auto python = find_interpreter(world.tree, place);
+  if (!python) return tl::unexpected<Error>(python.error());
+  (void)options;
+  world.python = std::move(*python);
+  world.distributions = Distributions::read(world.tree, *world.python);
+  return {};
 }
 
-report::Report examine(const DoctorOptions& options, const Tree& tree, const Trace& trace,
-                       std::vector<std::string> imports) {
+// A recorded run: given, or made now.
+Result<void> examine_recorded(const DoctorOptions& options, World& world,
+                              std::vector<std::string> imports, report::Report& report) {
+  Result<Trace> trace = fail("");
+  if (!options.replay.empty()) {
+    trace = read_trace(options.replay);
+  } else {
+    if (imports.empty()) return fail("say what to import: --imports a,b, or give --replay FILE");
+    if (!options.root.empty()) return fail("--trace runs on this machine: leave --root out");
+    auto python = find_interpreter(world.tree, options.environment);
+    if (!python) return tl::unexpected<Error>(python.error());
+    trace = record_imports(*python, imports);
+  }
+  if (!trace) return tl::unexpected<Error>(trace.error());
+  // A trace may be of a program that is no Python, or of an environment that is gone.
+  (void)find_environment(
+      options, options.environment.empty() ? trace->start.program : options.environment, world);
+  world.machine = machine_of(world.tree, trace->start);
+  if (imports.empty()) imports = imports_of_command(trace->start.arguments);
+  report.program = trace->start.program;
+  report.glibc = trace->start.glibc;
+  report.architecture = trace->start.machine;
+  return examine_sequence(world, {imports, std::move(*trace), std::nullopt}, report,
+                          {options.loads, options.bindings});
+}
+
+// Processes that are never started.
+Result<void> examine_planned(const DoctorOptions& options, World& world,
+                             const std::vector<std::string>& imports, report::Report& report) {
+  if (auto found = find_environment(options, options.environment, world); !found) return found;
+  world.machine = read_machine(world.tree, world.python->elf_machine);
+  report.program = world.python->executable;
+  report.architecture = world.python->elf_machine == elf::EM_AARCH64 ? "aarch64" : "x86_64";
+  report.glibc = fmt::format("{}.{}", world.machine.glibc.major, world.machine.glibc.minor);
+  examine_environment(world, report);
+  const auto environment = variables(options);
+  std::vector<std::vector<std::string>> orders = {imports};
+  if (imports.empty()) orders = orders_of(find_frameworks(world));
+  for (const std::vector<std::string>& order : orders) {
+    const Sequence sequence = plan_sequence(world, order, environment);
+    if (!options.plan.empty())
+      if (auto done = report::write_file(options.plan, report::plan_json(*sequence.plan, order));
+          !done)
+        return done;
+    if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});
+        !done)
+      return done;
+  }
+  return {};
+}
+
+Result<report::Report> examine(const DoctorOptions& options, const Tree& tree,
+                               const std::vector<std::string>& imports) {
+  const bool recorded = options.trace || !options.replay.empty();
+  const bool writes = !options.plan.empty() || !options.loads.empty() || !options.bindings.empty();
+  if (!recorded && imports.empty() && writes)
+    return fail("--plan, --loads and --bindings are about one sequence: say which, --imports a,b");
+  if (recorded && !options.plan.empty())
+    return fail("--plan is for what is not run: leave --trace out");
+  World world(tree);
   report::Report report;
-  if (imports.empty()) imports = imports_of_command(trace.start.arguments);
-
-  Images images(tree);
-  const Machine machine = machine_of(tree, trace.start);
-  const std::string& place =
-      options.environment.empty() ? trace.start.program : options.environment;
-  Distributions distributions;
-  auto python = find_interpreter(tree, place);
-  if (python) distributions = Distributions::read(tree, *python);
-
-  sim::Options settings;
-  settings.keep_search_steps = trace.exit_status.value_or(0) != 0;
-  sim::Simulation simulation(images, machine, trace.start, settings);
-  simulation.run(trace.calls);
-
-  const Ownership ownership = read_ownership(tree, distributions, simulation, imports);
-  const ProcessView process(simulation, ownership, trace.start.tracer);
-  const Captures captures = find_captures(process);
-  report.findings = check_all({process, captures, trace, imports});
-
-  report.environment = python ? python->prefix : "";
-  report.python = python ? python->version : "";
-  report.program = trace.start.program;
-  report.glibc = trace.start.glibc;
-  report.architecture = trace.start.machine;
-  report.unknowns = trace.blind_spots;
-  report.unknowns.insert(report.unknowns.end(), simulation.problems().begin(),
-                         simulation.problems().end());
-  report::Order order{imports, verdict(report, simulation), {}, ending(trace)};
-  for (const Finding& finding : report.findings) order.findings.push_back(finding.id);
-  report.orders.push_back(std::move(order));
+  auto done = recorded ? examine_recorded(options, world, imports, report)
+                       : examine_planned(options, world, imports, report);
+  if (!done) return tl::unexpected<Error>(done.error());
+  report.environment = world.python ? world.python->prefix : "";
+  report.python = world.python ? world.python->version : "";
+  number_findings(report);
   return report;
 }
 
@@ -231,12 +258,11 @@ Result<int> doctor(const DoctorOptions& options) {
   auto imports = split_imports(options.imports);
   if (!imports) return tl::unexpected<Error>(imports.error());
   const Tree tree(options.root);
-  auto trace = obtain_trace(options, tree, *imports);
-  if (!trace) return tl::unexpected<Error>(trace.error());
-  const report::Report report = examine(options, tree, *trace, *imports);
-  if (auto done = write_report(draw(options, report), options.output); !done)
+  const auto report = examine(options, tree, *imports);
+  if (!report) return tl::unexpected<Error>(report.error());
+  if (auto done = write_report(draw(options, *report), options.output); !done)
     return tl::unexpected<Error>(done.error());
-  return reaches(report, options.fail_on) ? 1 : 0;
+  return reaches(*report, options.fail_on) ? 1 : 0;
 }
 
 }  // namespace
@@ -249,14 +275,20 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
   command->add_option(
       "environment", options->environment,
       "A venv, conda or other prefix, or its interpreter (default: the active one)");
-  command->add_option("--imports", options->imports, "What is imported, in order: a,b");
+  command->add_option("--imports", options->imports,
+                      "What is imported, in order: a,b (default: the frameworks that are there, "
+                      "each alone and every pair in both orders)");
   command->add_flag("--trace", options->trace,
-                    "Run the imports in a child process and record them");
+                    "Run the imports in a child process and record them, instead of "
+                    "working out from the files what they open");
   command->add_option("--replay", options->replay, "Use this trace of `cohabit trace` instead");
   command->add_option("--root", options->root, "Read files below this directory");
   command->add_option("--format", options->format, "full, concise or json")->capture_default_str();
   command->add_option("--fail-on", options->fail_on, "error, warning, note or never")
       ->capture_default_str();
+  command->add_option("--plan", options->plan, "Write what the imports would open (JSON)");
+  command->add_option("--loads", options->loads, "Write what is loaded, as a table");
+  command->add_option("--bindings", options->bindings, "Write every symbol binding, as a table");
   command->add_option("--output", options->output, "Write the report to this file");
   command->callback([options, &exit_code] {
     const auto code = doctor(*options);

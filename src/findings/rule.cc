@@ -48,7 +48,7 @@ const std::vector<const Rule*>& all_rules() {
       &rules::kFi001, &rules::kFi002, &rules::kFi003, &rules::kIo901, &rules::kLd201,
       &rules::kLd202, &rules::kLd203, &rules::kLd204, &rules::kLd205, &rules::kLd206,
       &rules::kPy001, &rules::kPy002, &rules::kPy003, &rules::kPy004, &rules::kPy005,
-      &rules::kPy006, &rules::kPy301,
+      &rules::kPy006, &rules::kPy301, &rules::kPy302,
   };
   return kRules;
 }

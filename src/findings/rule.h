@@ -11,6 +11,7 @@
 #include "findings/environment.h"
 #include "findings/finding.h"
 #include "findings/process_view.h"
+#include "imports/plan.h"
 
 namespace cohabit {
 
@@ -20,6 +21,7 @@ struct Case {
   const Captures& captures;
   const Trace& trace;
   std::vector<std::string> imports;
+  const python::Plan* plan = nullptr;  // null: a recorded process
   // The real run, if there was one, ended badly.
   bool failed() const { return trace.exit_status && *trace.exit_status != 0; }
 };

@@ -66,8 +66,22 @@ class Search {
     if (strings_.compiled_python && standard.size() > 1 && spec->path.starts_with(standard) &&
         spec->path.find("-packages/") == std::string::npos)
       likely = false;
+    if (!strings_.compiled_python && !is_own(name) && !is_c_interface(name)) likely = false;
     if (found_.insert(name).second) result_.push_back({name, likely});
     return true;
+  }
+
+  bool is_own(const std::string& name) const {
+    return name.substr(0, name.find('.')) == self_.name.substr(0, self_.name.find('.'));
+  }
+
+  // Handwritten native code names the modules of others for when they are needed (a converter for
+  // their types), but for those whose C interface it takes: private modules, numpy by its capsule.
+  bool is_c_interface(const std::string& name) const {
+    const size_t dot = name.rfind('.');
+    if (dot != std::string::npos && name[dot + 1] == '_') return true;
+    return name.starts_with("numpy.") && std::find(strings_.names.begin(), strings_.names.end(),
+                                                   "_ARRAY_API") != strings_.names.end();
   }
 
   void add_package(const std::string& name) {
@@ -107,14 +121,22 @@ class Search {
 
 std::vector<NativeImport> native_imports(const elf::Object& object, Bytes file,
                                          const ModuleSpec& self, Finder& finder) {
-  const NativeStrings strings = read_native_strings(object, file);
+  return native_imports(read_native_strings(object, file), self, finder);
+}
+
+std::vector<NativeImport> native_imports(const NativeStrings& strings, const ModuleSpec& self,
+                                         Finder& finder) {
   return Search(strings, self, finder).run();
 }
 
 std::vector<std::string> own_submodules(const elf::Object& object, Bytes file,
                                         const ModuleSpec& self) {
+  return own_submodules(read_native_strings(object, file), self);
+}
+
+std::vector<std::string> own_submodules(const NativeStrings& strings, const ModuleSpec& self) {
   std::vector<std::string> result;
-  for (const std::string& name : read_native_strings(object, file).names)
+  for (const std::string& name : strings.names)
     if (name.size() > self.name.size() + 1 && name.starts_with(self.name + "."))
       result.push_back(name);
   return result;

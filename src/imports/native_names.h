@@ -11,6 +11,7 @@
 
 #include "facts/elf/object.h"
 #include "imports/finder.h"
+#include "imports/native_strings.h"
 
 namespace cohabit::python {
 
@@ -27,5 +28,10 @@ std::vector<NativeImport> native_imports(const elf::Object& object, Bytes file,
 // strings that no file provides.
 std::vector<std::string> own_submodules(const elf::Object& object, Bytes file,
                                         const ModuleSpec& self);
+
+// The same, when the strings are there already.
+std::vector<NativeImport> native_imports(const NativeStrings& strings, const ModuleSpec& self,
+                                         Finder& finder);
+std::vector<std::string> own_submodules(const NativeStrings& strings, const ModuleSpec& self);
 
 }  // namespace cohabit::python

@@ -26,22 +26,22 @@ enum class ExprKind : uint8_t {
   kString,     // text: the value, escapes resolved, adjacent literals joined (UTF-8)
   kBytes,      // text
   kJoined,     // f-string (and t-string): items are kString and kFormatted, in order
-  kFormatted,  // items[0]: the expression of one {...}; text: "!r" conversion or ":spec" as written;
-               // items[1...]: kFormatted of the fields in the spec
-  kTuple,      // items
-  kList,       // items
-  kSet,        // items
-  kDict,       // items: key, value, key, value...; a null key is a ** entry
-  kAttribute,  // items[0] . text
-  kSubscript,  // items[0] [ items[1] ]
-  kSlice,      // items: start, stop, step; null where absent
-  kCall,       // items[0] is called with items[1..]: plain, kStarred or kKeyword
-  kStarred,    // * items[0]
-  kKeyword,    // text = items[0]; ** items[0] when text is empty
-  kUnary,      // op items[0]
-  kBinary,     // items[0] op items[1]
-  kBool,       // items joined by op (kAnd or kOr)
-  kCompare,    // items[0] op items[1] op items[2]...; operators[i] stands before items[i + 1]
+  kFormatted,  // items[0]: the expression of one {...}; text: "!r" conversion or ":spec" as
+               // written; items[1...]: kFormatted of the fields in the spec
+  kTuple,        // items
+  kList,         // items
+  kSet,          // items
+  kDict,         // items: key, value, key, value...; a null key is a ** entry
+  kAttribute,    // items[0] . text
+  kSubscript,    // items[0] [ items[1] ]
+  kSlice,        // items: start, stop, step; null where absent
+  kCall,         // items[0] is called with items[1..]: plain, kStarred or kKeyword
+  kStarred,      // * items[0]
+  kKeyword,      // text = items[0]; ** items[0] when text is empty
+  kUnary,        // op items[0]
+  kBinary,       // items[0] op items[1]
+  kBool,         // items joined by op (kAnd or kOr)
+  kCompare,      // items[0] op items[1] op items[2]...; operators[i] stands before items[i + 1]
   kConditional,  // items: then, condition, otherwise (as written: a if b else c)
   kLambda,       // parameters; items[0] is the body
   kListComp,     // items[0] the element; then one kFor per for clause

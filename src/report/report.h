@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "findings/finding.h"
+#include "imports/plan.h"
 
 namespace cohabit::report {
 
@@ -32,5 +33,8 @@ std::string full(const Report& report, bool colour);
 std::string concise(const Report& report);
 // data/schema/doctor.schema.json describes it.
 std::string json(const Report& report);
+
+// data/schema/plan.schema.json describes it.
+std::string plan_json(const python::Plan& plan, const std::vector<std::string>& imports);
 
 }  // namespace cohabit::report

@@ -1,0 +1,163 @@
+#include "cli/examine.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "findings/environment.h"
+#include "findings/rule.h"
+#include "report/tsv.h"
+#include "sim/planned_process.h"
+#include "sim/simulation.h"
+
+namespace cohabit {
+namespace {
+
+// The modules of what Cohabit is for (docs/design/imports.md).
+constexpr std::string_view kFrameworks[] = {"torch",       "paddle", "tensorflow",  "jax",
+                                            "onnxruntime", "cupy",   "ctranslate2", "pycuda",
+                                            "faiss",       "xgboost"};
+
+std::string ending(const Trace& trace) {
+  if (!trace.exit_status) return "";
+  const int status = *trace.exit_status;
+  if (WIFSIGNALED(status))
+    return fmt::format("was killed by signal {} ({})", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  return WEXITSTATUS(status) ? fmt::format("exited with code {}", WEXITSTATUS(status))
+                             : "ended without an error";
+}
+
+// The same cause: the same rule about the same files (or, without files, in the same words).
+std::string cause_of(const Finding& finding) {
+  std::string cause = finding.code;
+  for (const Library& library : finding.libraries) cause += "\n" + library.path;
+  if (finding.libraries.empty()) cause += "\n" + finding.headline;
+  return cause;
+}
+
+std::string verdict(const std::vector<Finding>& findings, const sim::Simulation& simulation) {
+  for (const Finding& finding : findings)
+    if (finding.severity == Severity::kError) return "unsound";
+  return simulation.start_error().empty() && simulation.problems().empty() ? "sound" : "unknown";
+}
+
+void add_unknowns(const Sequence& sequence, report::Report& report) {
+  const auto add = [&](const std::string& text) {
+    if (std::find(report.unknowns.begin(), report.unknowns.end(), text) == report.unknowns.end())
+      report.unknowns.push_back(text);
+  };
+  for (const std::string& spot : sequence.trace.blind_spots) add(spot);
+  if (!sequence.plan) return;
+  for (const std::string& problem : sequence.plan->problems) add(problem);
+  const auto& points = sequence.plan->undecided;
+  if (points.empty()) return;
+  add(fmt::format(
+      "import {}: {} points that only a running program decides, the first: {} at {}:{}",
+      fmt::join(sequence.imports, ", "), points.size(), points[0].what, points[0].file,
+      points[0].line));
+}
+
+}  // namespace
+
+Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
+                       const std::map<std::string, std::string>& environment) {
+  Sequence sequence;
+  sequence.imports = imports;
+  const Interpreter& interpreter = *world.python;
+  sequence.trace.start = sim::start_of(interpreter, world.machine, environment);
+  sim::Options settings;
+  settings.cache = &world.bindings;
+  sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
+  sim::PlannedProcess process(simulation);
+  python::Finder finder(world.tree, interpreter);
+  python::PlanRequest request;
+  request.imports = imports;
+  request.environment = environment;
+  sequence.plan = python::make_plan(finder, world.images, world.distributions, process, request);
+  sequence.trace.calls = process.calls();
+  return sequence;
+}
+
+Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
+                              const SequenceOutputs& outputs) {
+  const Trace& trace = sequence.trace;
+  const bool failed = trace.exit_status.value_or(0) != 0;
+  sim::Options settings;
+  settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
+  settings.cache = &world.bindings;
+  sim::Simulation simulation(world.images, world.machine, trace.start, settings);
+  simulation.run(trace.calls);
+  const Ownership ownership =
+      read_ownership(world.tree, world.distributions, simulation, sequence.imports);
+  const ProcessView process(simulation, ownership, trace.start.tracer);
+  const Captures captures = find_captures(process);
+  const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
+  std::vector<Finding> findings = check_all({process, captures, trace, sequence.imports, plan});
+
+  report::Order order{sequence.imports, verdict(findings, simulation), {}, ending(trace)};
+  std::unordered_map<std::string, std::string> known;
+  for (const Finding& finding : report.findings) known.emplace(cause_of(finding), finding.id);
+  for (Finding& finding : findings) {
+    finding.id = fmt::format("new-{}", report.findings.size());
+    const auto [cause, fresh] = known.try_emplace(cause_of(finding), finding.id);
+    order.findings.push_back(cause->second);
+    if (fresh) report.findings.push_back(std::move(finding));
+  }
+  report.orders.push_back(std::move(order));
+  add_unknowns(sequence, report);
+  for (const std::string& problem : simulation.problems()) report.unknowns.push_back(problem);
+
+  if (!outputs.loads.empty())
+    if (auto done = report::write_file(outputs.loads, report::loads_table(simulation)); !done)
+      return done;
+  if (!outputs.bindings.empty())
+    return report::write_file(outputs.bindings, report::bindings_table(simulation));
+  return {};
+}
+
+std::vector<std::string> find_frameworks(const World& world) {
+  python::Finder finder(world.tree, *world.python);
+  std::vector<std::string> found;
+  for (const std::string_view name : kFrameworks) {
+    const auto spec = finder.find_top_level(name);
+    // A directory without __init__ is what a removed package leaves.
+    if (spec && spec->kind != python::ModuleKind::kNamespace) found.emplace_back(name);
+  }
+  return found;
+}
+
+std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules) {
+  std::vector<std::vector<std::string>> orders;
+  for (const std::string& module : modules) orders.push_back({module});
+  for (const std::string& first : modules)
+    for (const std::string& second : modules)
+      if (first != second) orders.push_back({first, second});
+  return orders;
+}
+
+void examine_environment(World& world, report::Report& report) {
+  if (!world.python) return;
+  const EnvironmentCase examined(world.tree, *world.python, world.distributions);
+  for (Finding& finding : check_environment(examined))
+    report.findings.push_back(std::move(finding));
+}
+
+void number_findings(report::Report& report) {
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  std::unordered_map<std::string, std::string> ids;
+  std::unordered_map<std::string, int> counts;
+  for (Finding& finding : report.findings) {
+    std::string id = fmt::format("{}-{}", finding.code, ++counts[finding.code]);
+    ids[finding.id] = id;
+    finding.id = std::move(id);
+  }
+  for (report::Order& order : report.orders)
+    for (std::string& id : order.findings) id = ids[id];
+}
+
+}  // namespace cohabit

@@ -1,0 +1,62 @@
+// What doctor examines: one environment, and processes of it that were recorded or planned.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "facts/host/machine.h"
+#include "facts/python/distributions.h"
+#include "facts/python/interpreter.h"
+#include "facts/trace/trace.h"
+#include "findings/finding.h"
+#include "imports/plan.h"
+#include "report/report.h"
+#include "sim/binding_cache.h"
+#include "world/images.h"
+
+namespace cohabit {
+
+// Facts that all processes of one environment share.
+struct World {
+  explicit World(const Tree& files) : tree(files), images(files) {}
+  const Tree& tree;
+  Images images;
+  std::optional<Interpreter> python;
+  Distributions distributions;
+  Machine machine;
+  sim::BindingCache bindings;
+};
+
+// One process: what it was asked to import and the calls that it made, or would make.
+struct Sequence {
+  std::vector<std::string> imports;
+  Trace trace;
+  std::optional<python::Plan> plan;  // nothing: it was recorded
+};
+
+// What an import would open, in a process that is never started. `environment`: its variables.
+Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
+                       const std::map<std::string, std::string>& environment);
+
+// Simulates and judges a sequence and adds what comes of it to the report. A finding that is there
+// already (one cause, another order) is not added again: the order refers to it.
+struct SequenceOutputs {
+  std::string loads, bindings;  // files to write; empty: none
+};
+Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
+                              const SequenceOutputs& outputs = {});
+
+// The frameworks of this environment, by the module that one imports.
+std::vector<std::string> find_frameworks(const World& world);
+// Each alone, then every order of every pair.
+std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules);
+
+// Everything that metadata and files say about the environment itself.
+void examine_environment(World& world, report::Report& report);
+// Worst first, ids made anew; orders follow.
+void number_findings(report::Report& report);
+
+}  // namespace cohabit

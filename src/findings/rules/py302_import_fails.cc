@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include "findings/rules/rules.h"
+#include "findings/words.h"
+
+namespace cohabit::rules {
+namespace {
+
+constexpr std::string_view kNotFound = "ModuleNotFoundError: No module named '";
+
+// The first part of the missing module's name: what a distribution would provide.
+std::string missing_module(const std::string& failure) {
+  if (!failure.starts_with(kNotFound)) return "";
+  const std::string name = failure.substr(kNotFound.size());
+  return name.substr(0, name.find_first_of(".'"));
+}
+
+std::vector<Finding> check(const Case& examined) {
+  if (!examined.plan || examined.plan->failure.empty()) return {};
+  const python::Plan& plan = *examined.plan;
+  Finding finding;
+  finding.severity = Severity::kError;
+  finding.certainty = Certainty::kSimulated;
+  finding.headline = fmt::format("{} is raised{}", plan.failure, when_imported(examined));
+  if (!plan.failure_file.empty()) finding.libraries.push_back({plan.failure_file, "", ""});
+  finding.evidence.push_back({"raised", fmt::format("raised in line {} of", plan.failure_line), "",
+                              plan.failure_file, -1, -1, ""});
+  if (const std::string module = missing_module(plan.failure); !module.empty()) {
+    finding.help.push_back(
+        {fmt::format("install what provides the module {}", module), "", Safety::kManual});
+  } else {
+    finding.help.push_back(
+        {"see that line: what it imports is not what it was written for", "", Safety::kManual});
+  }
+  return {std::move(finding)};
+}
+
+}  // namespace
+
+const Rule kPy302 = {
+    "PY302",
+    "import-fails",
+    Severity::kError,
+    "The import would end with an ImportError, by the source alone.",
+    "  The modules' source was followed as Python would run it, and an ImportError, or an OSError "
+    "of\n"
+    "  a library that cannot be opened, reached the top: a module that is not installed, a name "
+    "that\n"
+    "  another version has, an extension module whose libraries are not found.",
+    "  The program does not start.",
+    "  paddle imports setuptools, which its metadata does not ask for: in an environment without "
+    "it\n"
+    "  `import paddle` ends with ModuleNotFoundError: No module named 'setuptools'.",
+    "  Install what is missing, or the version that the importing module was written for.",
+    "  Other errors (TypeError, AttributeError) are not predicted. What only a running program "
+    "knows\n"
+    "  is taken the way that raises nothing.",
+    check,
+};
+
+}  // namespace cohabit::rules

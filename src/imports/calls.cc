@@ -1,0 +1,526 @@
+// Attributes, calls and classes.
+#include <algorithm>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+namespace {
+
+constexpr size_t kMostFrames = 60;
+constexpr uint64_t kStepsPerCall = 400'000;
+constexpr uint8_t kDullRuns = 3;
+
+bool yields(const Expr* expression);
+
+bool any_yields(std::span<const Expr* const> list) {
+  return std::any_of(list.begin(), list.end(), yields);
+}
+
+bool yields(const Expr* expression) {
+  if (!expression || expression->kind == ExprKind::kLambda) return false;
+  return expression->kind == ExprKind::kYield || expression->kind == ExprKind::kYieldFrom ||
+         any_yields(expression->items);
+}
+
+bool yields(Block block) {
+  for (const Stmt* statement : block) {
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
+    if (any_yields(statement->exprs) || yields(statement->body) || yields(statement->orelse) ||
+        yields(statement->finally))
+      return true;
+    for (const Handler& handler : statement->handlers)
+      if (yields(handler.body)) return true;
+  }
+  return false;
+}
+
+bool is_special(std::string_view name) {
+  return name.starts_with("__get") || name == "find_spec" || name == "__init__";
+}
+
+}  // namespace
+
+// --- classes
+
+bool Interpreter::is_open(const Class* type, int depth) const {
+  if (depth > 30 || type->open) return true;
+  return std::any_of(type->bases.begin(), type->bases.end(),
+                     [&](const Class* base) { return is_open(base, depth + 1); });
+}
+
+bool Interpreter::derives_from(const Class* type, const Class* base, int depth) const {
+  if (type == base) return true;
+  if (depth > 30) return false;
+  return std::any_of(type->bases.begin(), type->bases.end(),
+                     [&](const Class* parent) { return derives_from(parent, base, depth + 1); });
+}
+
+// Depth first from the left: the order of C3 where no diamond overrides.
+Ref Interpreter::class_attribute(Class* type, std::string_view name, int depth) {
+  if (depth > 30) return nullptr;
+  const auto found = type->names.find(name);
+  if (found != type->names.end()) return found->second;
+  for (Class* base : type->bases)
+    if (Ref value = class_attribute(base, name, depth + 1)) return value;
+  return nullptr;
+}
+
+// What looking an attribute up on an instance (or, with no self, on the class) makes of it.
+Ref Interpreter::bind_method(Ref found, Ref self, Class* type) {
+  if (Function* function = as<Function>(found, Type::kFunction)) {
+    switch (function->binding) {
+      case Function::kStatic:
+        return function;
+      case Function::kClassMethod:
+        return make<Method>(type, function);
+      case Function::kProperty: {
+        if (!self) return opaque_;
+        Arguments arguments;
+        arguments.positional.push_back(self);
+        return call_function(function, arguments);
+      }
+      case Function::kPlain:
+        return self ? static_cast<Ref>(make<Method>(self, function)) : function;
+    }
+  }
+  if (Model* model = as<Model>(found, Type::kModel); model && self)
+    return make<Model>(model->name, model->function, self);
+  return found;
+}
+
+bool Interpreter::raised_is(std::string_view builtin) const {
+  if (!raised_) return false;
+  if (!raised_->type) return true;
+  const auto found = builtins_.find(builtin);
+  return found != builtins_.end() && found->second->type == Type::kClass &&
+         derives_from(raised_->type, static_cast<Class*>(found->second));
+}
+
+std::optional<bool> Interpreter::is_subclass(Class* type, Ref types) {
+  if (Class* one = as<Class>(types, Type::kClass)) {
+    if (derives_from(type, one)) return true;
+    return is_open(type) ? std::nullopt : std::optional(false);
+  }
+  if (Sequence* several = sequence_of(types)) {
+    bool sure = !several->open;
+    for (Ref item : several->items) {
+      const auto is = is_subclass(type, item);
+      if (is && *is) return true;
+      sure &= is.has_value();
+    }
+    return sure ? std::optional(false) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
+  if (Sequence* several = sequence_of(types)) {
+    bool sure = true;
+    for (Ref item : several->items) {
+      const auto is = is_instance(value, item);
+      if (is && *is) return true;
+      sure &= is.has_value();
+    }
+    return sure ? std::optional(false) : std::nullopt;
+  }
+  Class* type = as<Class>(types, Type::kClass);
+  if (!type) return std::nullopt;
+  if (Instance* instance = as<Instance>(value, Type::kInstance))
+    return is_subclass(instance->of, type);
+  const auto builtin = [&](std::string_view name) {
+    Class* known = builtin_class(name);
+    return known && derives_from(known, type);
+  };
+  switch (value->type) {
+    case Type::kOpaque:
+      return std::nullopt;
+    case Type::kStr:
+      return builtin("str");
+    case Type::kBytes:
+      return builtin("bytes");
+    case Type::kBool:
+      return builtin("bool");
+    case Type::kInt:
+      return builtin("int");
+    case Type::kTuple:
+      return builtin("tuple");
+    case Type::kList:
+      return builtin("list");
+    case Type::kSet:
+      return builtin("set");
+    case Type::kDict:
+      return builtin("dict");
+    case Type::kNone:
+      return type->name == "NoneType" || type->name == "object";
+    case Type::kClass:
+      return type->name == "type" || type->name == "object";
+    case Type::kModule:
+      return type->name == "ModuleType" || type->name == "object";
+    default:
+      return std::nullopt;
+  }
+}
+
+bool Interpreter::expects(std::string_view error) const {
+  const auto found = builtins_.find(error);
+  Class* type = found == builtins_.end() ? nullptr : as<Class>(found->second, Type::kClass);
+  for (const Expected& expected : catching_)
+    for (const std::string_view name : expected.errors) {
+      const bool all = name.empty() || name == "Exception" || name == "BaseException";
+      if (all && expected.module_depth == module_depth_) return true;
+      if (all) continue;
+      if (name == error) return true;
+      const auto base = builtins_.find(name);
+      Class* known = base == builtins_.end() ? nullptr : as<Class>(base->second, Type::kClass);
+      if (type && known && derives_from(type, known)) return true;
+    }
+  return false;
+}
+
+// --- attributes
+
+Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
+  const auto found = module->names.find(name);
+  if (found != module->names.end()) return found->second;
+  if (name == "__dict__") {
+    module->open = true;  // like globals()
+    return opaque_;
+  }
+  const auto hook = module->names.find("__getattr__");
+  if (hook != module->names.end() && !name.starts_with("__")) {
+    Arguments arguments;
+    arguments.positional.push_back(string(std::string(name)));
+    Ref value = call(hook->second, arguments);
+    if (value && value->type != Type::kOpaque && value->type != Type::kNone) {
+      module->names[keep(std::string(name))] = value;
+      return value;
+    }
+    if (value) return value;
+    if (!raised_is("AttributeError")) {
+      *raised = true;
+      return nullptr;
+    }
+    clear_raised();
+  }
+  return nullptr;
+}
+
+Ref Interpreter::instance_attribute(Instance* object, std::string_view name, bool* raised) {
+  if (object->target) {
+    Ref value = class_attribute(object->of, name);
+    Ref bound = value ? bind_method(value, object->target, object->target->of) : nullptr;
+    *raised = value && !bound;
+    return bound;
+  }
+  const auto found = object->names.find(name);
+  if (found != object->names.end()) return found->second;
+  if (name == "__class__") return object->of;
+  if (Ref value = class_attribute(object->of, name)) {
+    Ref bound = bind_method(value, object, object->of);
+    *raised = !bound;
+    return bound;
+  }
+  if (Ref hook = class_attribute(object->of, "__getattr__"); hook && !name.starts_with("__")) {
+    Arguments arguments;
+    arguments.positional.push_back(string(std::string(name)));
+    Ref value = call(bind_method(hook, object, object->of), arguments);
+    if (value) return value;
+    if (!raised_is("AttributeError")) {
+      *raised = true;
+      return nullptr;
+    }
+    clear_raised();
+    return nullptr;
+  }
+  if (name == "__dict__") {
+    auto* dict = make<Dict>();
+    for (const auto& [key, value] : object->names) dict_set(dict, std::string(key), value);
+    dict->open = true;
+    return dict;
+  }
+  if (object->items) return builtin_method(object->items, name);
+  return nullptr;
+}
+
+Ref Interpreter::builtin_method(Ref object, std::string_view name) {
+  static constexpr std::pair<Type, std::string_view> kTypes[] = {
+      {Type::kStr, "str."},   {Type::kBytes, "bytes."},    {Type::kTuple, "tuple."},
+      {Type::kList, "list."}, {Type::kSet, "set."},        {Type::kDict, "dict."},
+      {Type::kPath, "Path."}, {Type::kVersion, "Version."}};
+  for (const auto& [type, prefix] : kTypes) {
+    if (object->type != type) continue;
+    const std::string dotted = std::string(prefix) + std::string(name);
+    if (ModelFunction property = find_model(dotted + "()")) return property(*this, object, {});
+    if (ModelFunction model = find_model(dotted)) return make<Model>(keep(dotted), model, object);
+  }
+  return nullptr;
+}
+
+Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised) {
+  *raised = false;
+  switch (object->type) {
+    case Type::kModule: {
+      auto* module = static_cast<Module*>(object);
+      Ref value = module_attribute(module, name, raised);
+      if (value || *raised || !module->open) return value;
+      return opaque(module->spec.name + "." + std::string(name));
+    }
+    case Type::kInstance: {
+      auto* instance = static_cast<Instance*>(object);
+      Ref value = instance_attribute(instance, name, raised);
+      if (value || *raised) return value;
+      if (!instance->of->module) {
+        const std::string dotted = std::string(instance->of->name) + "." + std::string(name);
+        if (ModelFunction model = find_model(dotted))
+          return make<Model>(keep(dotted), model, instance);
+      }
+      return instance->open || is_open(instance->of) ? opaque_ : nullptr;
+    }
+    case Type::kClass: {
+      auto* type = static_cast<Class*>(object);
+      if (Ref value = class_attribute(type, name)) {
+        Ref bound = bind_method(value, nullptr, type);
+        *raised = !bound;
+        return bound;
+      }
+      if (name == "__name__" || name == "__qualname__") return string(std::string(type->name));
+      if (name == "__module__" && type->module) return string(type->module->spec.name);
+      if (name == "__mro__" || name == "__bases__") {
+        std::vector<Ref> bases(type->bases.begin(), type->bases.end());
+        Sequence* result = list(std::move(bases), Type::kTuple);
+        result->open = true;
+        return result;
+      }
+      const std::string dotted = std::string(type->name) + "." + std::string(name);
+      if (!type->module)
+        if (ModelFunction model = find_model(dotted)) return make<Model>(keep(dotted), model);
+      return opaque_;
+    }
+    case Type::kFunction: {
+      auto* function = static_cast<Function*>(object);
+      const auto found = function->attributes.find(name);
+      if (found != function->attributes.end()) return found->second;
+      if (name == "__name__" || name == "__qualname__") return string(std::string(function->name));
+      if (name == "__module__") return string(function->module->spec.name);
+      if (name == "setter" || name == "getter" || name == "deleter") return opaque_;
+      if (name.starts_with("__")) return opaque_;
+      return function->binding == Function::kPlain ? nullptr : opaque_;
+    }
+    case Type::kMethod:
+      if (name == "__self__") return static_cast<Method*>(object)->self;
+      if (name == "__func__") return static_cast<Method*>(object)->function;
+      return find_attribute(static_cast<Method*>(object)->function, name, raised);
+    case Type::kOpaque: {
+      const auto& dotted = static_cast<Opaque*>(object)->name;
+      return dotted.empty() ? opaque_ : opaque(dotted + "." + std::string(name));
+    }
+    case Type::kModel: {
+      const std::string dotted =
+          std::string(static_cast<Model*>(object)->name) + "." + std::string(name);
+      if (ModelFunction model = find_model(dotted)) return make<Model>(keep(dotted), model);
+      return opaque_;
+    }
+    default: {
+      if (Ref method = builtin_method(object, name)) return method;
+      return opaque_;
+    }
+  }
+}
+
+Ref Interpreter::attribute(Ref object, std::string_view name) {
+  bool raised = false;
+  Ref value = find_attribute(object, name, &raised);
+  if (value || raised) return value;
+  if (!expects("AttributeError") || name.starts_with("__")) return opaque_;
+  if (Module* module = as<Module>(object, Type::kModule)) {
+    // A gap in what we know is likelier than a program that fails here, unless it expects to.
+    const std::string full = module->spec.name + "." + std::string(name);
+    if (Ref submodule = loaded_module(full)) return submodule;
+    return raise("AttributeError",
+                 "module '" + module->spec.name + "' has no attribute '" + std::string(name) + "'");
+  }
+  if (Instance* instance = as<Instance>(object, Type::kInstance))
+    return raise("AttributeError", "'" + std::string(instance->of->name) +
+                                       "' object has no attribute '" + std::string(name) + "'");
+  return raise("AttributeError", std::string(name));
+}
+
+bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
+  effects_++;
+  switch (object->type) {
+    case Type::kModule:
+      static_cast<Module*>(object)->names[keep(std::string(name))] = value;
+      break;
+    case Type::kInstance: {
+      auto* instance = static_cast<Instance*>(object);
+      instance->names[keep(std::string(name))] = value;
+      break;
+    }
+    case Type::kClass:
+      static_cast<Class*>(object)->names[keep(std::string(name))] = value;
+      break;
+    case Type::kFunction:
+      static_cast<Function*>(object)->attributes[keep(std::string(name))] = value;
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+// --- calls
+
+Ref Interpreter::call(Ref callee, const Arguments& arguments) {
+  switch (callee->type) {
+    case Type::kFunction:
+      return call_function(static_cast<Function*>(callee), arguments);
+    case Type::kMethod: {
+      auto* method = static_cast<Method*>(callee);
+      Arguments all = arguments;
+      all.positional.insert(all.positional.begin(), method->self);
+      return call(method->function, all);
+    }
+    case Type::kModel: {
+      auto* model = static_cast<Model*>(callee);
+      return model->function(*this, model->self, arguments);
+    }
+    case Type::kClass:
+      return instantiate(static_cast<Class*>(callee), arguments);
+    case Type::kInstance: {
+      auto* instance = static_cast<Instance*>(callee);
+      if (Ref method = class_attribute(instance->of, "__call__"))
+        return call(bind_method(method, instance, instance->of), arguments);
+      return opaque_;
+    }
+    case Type::kOpaque:
+      return call_opaque(static_cast<Opaque*>(callee), arguments);
+    default:
+      return opaque_;
+  }
+}
+
+Ref Interpreter::call_opaque(Opaque* callee, const Arguments& arguments) {
+  if (callee->name.empty()) return opaque_;
+  if (ModelFunction model = find_model(callee->name)) return model(*this, callee, arguments);
+  return opaque_;
+}
+
+bool Interpreter::bind_parameters(Function* function, const Arguments& arguments, Scope* scope) {
+  size_t position = 0;
+  std::vector<bool> used(arguments.keywords.size());
+  for (size_t i = 0; i < function->parameters.size(); i++) {
+    const Parameter& parameter = function->parameters[i];
+    Ref value = nullptr;
+    if (parameter.kind == Parameter::kVarArgs) {
+      auto* rest = make<Sequence>(Type::kTuple);
+      for (; position < arguments.positional.size(); position++)
+        rest->items.push_back(arguments.positional[position]);
+      rest->open = arguments.open;
+      value = rest;
+    } else if (parameter.kind == Parameter::kVarKeywords) {
+      auto* rest = make<Dict>();
+      for (size_t k = 0; k < arguments.keywords.size(); k++)
+        if (!used[k])
+          dict_set(rest, std::string(arguments.keywords[k].first), arguments.keywords[k].second);
+      rest->open = arguments.open;
+      value = rest;
+    } else {
+      if (parameter.kind == Parameter::kPositional && position < arguments.positional.size())
+        value = arguments.positional[position++];
+      for (size_t k = 0; k < arguments.keywords.size() && !value; k++)
+        if (arguments.keywords[k].first == parameter.name) {
+          value = arguments.keywords[k].second;
+          used[k] = true;
+        }
+      if (!value && arguments.open) value = opaque_;
+      if (!value) value = function->defaults[i];
+      if (!value) value = opaque_;
+    }
+    if (!parameter.name.empty()) (*scope->names)[parameter.name] = value;
+  }
+  return true;
+}
+
+// A function that did nothing and told nothing a few times is not run again: registering
+// decorators are called thousands of times.
+Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
+  if (function->dull_runs >= kDullRuns || frames_.size() > kMostFrames) return opaque_;
+  const uint64_t effects = effects_;
+  Ref result = run_function(function, arguments);
+  const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone);
+  if (told || effects_ != effects || is_special(function->name)) {
+    function->dull_runs = 0;
+  } else {
+    function->dull_runs++;
+  }
+  return result;
+}
+
+Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
+  Block body;
+  if (function->statement) {
+    if (function->statement->is_async) return opaque_;
+    body = function->syntax ? function->syntax->body_of(*function->statement) : Block();
+    if (!function->checked) {
+      function->checked = true;
+      function->is_generator = yields(body);
+    }
+    if (function->is_generator) return opaque_;
+  }
+  scopes_.emplace_back();
+  Scope* scope = &scopes_.back();
+  scope->module = function->module;
+  scope->outer = function->outer;
+  scope->owner = function->owner;
+  bind_parameters(function, arguments, scope);
+  if (!arguments.positional.empty()) scope->self = arguments.positional[0];
+  const bool outermost = step_limit_ == 0;
+  if (outermost) step_limit_ = steps_ + kStepsPerCall;
+  frames_.push_back({scope, function->statement ? function->statement->line : 0, nullptr});
+  Ref result = none_;
+  if (function->lambda) {
+    result = evaluate(*function->lambda->items[0]);
+  } else {
+    const Flow flow = execute(body);
+    if (flow == Flow::kReturn) result = frames_.back().returned;
+    if (flow == Flow::kRaise) result = nullptr;
+  }
+  frames_.pop_back();
+  if (outermost) {
+    if (steps_ > step_limit_) {  // not an error of the program: ours
+      clear_raised();
+      result = opaque_;
+    }
+    step_limit_ = 0;
+  }
+  return result;
+}
+
+Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
+  bool done = false;
+  Ref builtin = construct_builtin(type, arguments, &done);
+  if (done) return builtin;
+  auto* instance = make<Instance>(type);
+  instance->arguments = list(arguments.positional, Type::kTuple);
+  if (Class* dict = builtin_class("dict"); dict && derives_from(type, dict))
+    instance->items = make<Dict>();
+  if (Ref init = class_attribute(type, "__init__")) {
+    if (!call(bind_method(init, instance, type), arguments)) return nullptr;
+  } else if (is_open(type)) {
+    instance->open = true;
+  }
+  if (class_attribute(type, "__new__")) instance->open = true;
+  return instance;
+}
+
+// Classes without a module of their own are those of builtins.
+Ref Interpreter::construct_builtin(Class* type, const Arguments& arguments, bool* done) {
+  if (type->module) return nullptr;
+  const std::string dotted = std::string(type->name) + ".__new__";
+  ModelFunction model = find_model(dotted);
+  if (!model) return nullptr;
+  *done = true;
+  return model(*this, type, arguments);
+}
+
+}  // namespace cohabit::python

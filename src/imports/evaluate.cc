@@ -1,0 +1,669 @@
+// Expressions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+namespace {
+
+constexpr int kDeepest = 400;
+
+class Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(depth) { depth_++; }
+  ~Deeper() { depth_--; }
+  Deeper(const Deeper&) = delete;
+
+ private:
+  int& depth_;
+};
+
+std::optional<bool> decide(Operator op, int order) {
+  switch (op) {
+    case Operator::kLess:
+      return order < 0;
+    case Operator::kLessEqual:
+      return order <= 0;
+    case Operator::kGreater:
+      return order > 0;
+    case Operator::kGreaterEqual:
+      return order >= 0;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Release parts and whether a pre-release follows, enough to order versions of packages.
+std::vector<int64_t> version_key(const std::string& text) {
+  std::vector<int64_t> key;
+  size_t at = !text.empty() && text[0] == 'v' ? 1 : 0;
+  while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
+    char* end = nullptr;
+    key.push_back(std::strtoll(text.c_str() + at, &end, 10));
+    at = static_cast<size_t>(end - text.c_str());
+    if (at >= text.size() || text[at] != '.') break;
+    at++;
+  }
+  while (!key.empty() && key.back() == 0) key.pop_back();
+  const std::string_view rest = std::string_view(text).substr(std::min(at, text.size()));
+  const bool before = rest.starts_with("a") || rest.starts_with("b") || rest.starts_with("rc") ||
+                      rest.starts_with("dev") || rest.starts_with(".dev");
+  if (before) key.push_back(-1);
+  return key;
+}
+
+int three_way(int64_t a, int64_t b) {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+int compare_versions(const std::string& a, const std::string& b) {
+  const auto x = version_key(a), y = version_key(b);
+  for (size_t i = 0; i < std::max(x.size(), y.size()); i++) {
+    const int order = three_way(i < x.size() ? x[i] : 0, i < y.size() ? y[i] : 0);
+    if (order) return order;
+  }
+  return 0;
+}
+
+std::optional<int64_t> arithmetic(Operator op, int64_t a, int64_t b) {
+  int64_t result = 0;
+  switch (op) {
+    case Operator::kAdd:
+      return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case Operator::kSubtract:
+      return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case Operator::kMultiply:
+      return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case Operator::kBitOr:
+      return a | b;
+    case Operator::kBitAnd:
+      return a & b;
+    case Operator::kBitXor:
+      return a ^ b;
+    case Operator::kFloorDivide:
+      if (b <= 0 || a < 0) return std::nullopt;
+      return a / b;
+    case Operator::kModulo:
+      if (b <= 0 || a < 0) return std::nullopt;
+      return a % b;
+    case Operator::kLeftShift:
+      if (b < 0 || b > 61 || a < 0 || a > (int64_t{1} << (61 - b))) return std::nullopt;
+      return a << b;
+    case Operator::kRightShift:
+      if (b < 0 || b > 63) return std::nullopt;
+      return a >> b;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Ref Interpreter::evaluate(const Expr& expression) {
+  const Deeper deeper(depth_);
+  if (depth_ > kDeepest) return opaque_;
+  switch (expression.kind) {
+    case ExprKind::kName:
+      return evaluate_name(expression);
+    case ExprKind::kNone:
+      return none_;
+    case ExprKind::kTrue:
+      return true_;
+    case ExprKind::kFalse:
+      return false_;
+    case ExprKind::kEllipsis:
+    case ExprKind::kNumber:
+      return opaque_;
+    case ExprKind::kInteger:
+      return integer(expression.integer);
+    case ExprKind::kString:
+      return string(std::string(expression.text));
+    case ExprKind::kBytes:
+      return make<Str>(Type::kBytes, std::string(expression.text));
+    case ExprKind::kJoined:
+      return evaluate_joined(expression);
+    case ExprKind::kFormatted:
+      return evaluate(*expression.items[0]);
+    case ExprKind::kTuple:
+      return evaluate_sequence(expression, Type::kTuple);
+    case ExprKind::kList:
+      return evaluate_sequence(expression, Type::kList);
+    case ExprKind::kSet:
+      return evaluate_sequence(expression, Type::kSet);
+    case ExprKind::kDict:
+      return evaluate_dict(expression);
+    case ExprKind::kAttribute: {
+      Ref object = evaluate(*expression.items[0]);
+      return object ? attribute(object, expression.text) : nullptr;
+    }
+    case ExprKind::kSubscript: {
+      Ref object = evaluate(*expression.items[0]);
+      if (!object) return nullptr;
+      if (expression.items[1]->kind == ExprKind::kSlice)
+        return evaluate_slice(object, *expression.items[1]);
+      Ref key = evaluate(*expression.items[1]);
+      return key ? subscript(object, key) : nullptr;
+    }
+    case ExprKind::kCall:
+      return evaluate_call(expression);
+    case ExprKind::kUnary:
+      return evaluate_unary(expression);
+    case ExprKind::kBinary: {
+      Ref a = evaluate(*expression.items[0]);
+      Ref b = a ? evaluate(*expression.items[1]) : nullptr;
+      return b ? binary(expression.op, a, b) : nullptr;
+    }
+    case ExprKind::kBool:
+      return evaluate_bool(expression);
+    case ExprKind::kCompare:
+      return evaluate_compare(expression);
+    case ExprKind::kConditional: {
+      Ref condition = evaluate(*expression.items[1]);
+      if (!condition) return nullptr;
+      const auto decided = truth(condition);
+      if (!decided) return opaque_;
+      return evaluate(*expression.items[*decided ? 0 : 2]);
+    }
+    case ExprKind::kLambda:
+      return lambda(expression);
+    case ExprKind::kListComp:
+    case ExprKind::kSetComp:
+    case ExprKind::kDictComp:
+    case ExprKind::kGenerator:
+      return evaluate_comprehension(expression);
+    case ExprKind::kNamed: {
+      Ref value = evaluate(*expression.items[1]);
+      return value && assign(*expression.items[0], value) ? value : nullptr;
+    }
+    default:
+      return opaque_;
+  }
+}
+
+Ref Interpreter::find_name(std::string_view name) {
+  Scope* current = scope();
+  const auto find = [name](const Namespace& names) -> Ref {
+    const auto found = names.find(name);
+    return found == names.end() ? nullptr : found->second;
+  };
+  if (Ref value = find(*current->names)) return value;
+  for (Scope* outer = current->outer; outer; outer = outer->outer)
+    if (Ref value = find(*outer->names)) return value;
+  if (current->module)
+    if (Ref value = find(current->module->names)) return value;
+  return find(builtins_);
+}
+
+Ref Interpreter::evaluate_name(const Expr& expression) {
+  if (Ref value = find_name(expression.text)) return value;
+  Module* module = current_module();
+  // A name that nobody bound may come from code that was not followed; only in a module without
+  // such gaps would it be a NameError, and that is not worth the risk of a wrong one.
+  return opaque(module ? module->spec.name + "." + std::string(expression.text) : "");
+}
+
+Ref Interpreter::evaluate_joined(const Expr& expression) {
+  std::string text;
+  bool known = true;
+  for (const Expr* item : expression.items) {
+    Ref value = evaluate(*item);
+    if (!value) return nullptr;
+    if (item->kind == ExprKind::kFormatted && !item->text.empty() && item->text != "!s") {
+      known = false;
+      continue;
+    }
+    const auto part = display(value);
+    if (part) text += *part;
+    known &= part.has_value();
+  }
+  return known ? string(std::move(text)) : opaque_;
+}
+
+Ref Interpreter::evaluate_sequence(const Expr& expression, Type type) {
+  auto* result = make<Sequence>(type);
+  for (const Expr* item : expression.items) {
+    Ref value = evaluate(item->kind == ExprKind::kStarred ? *item->items[0] : *item);
+    if (!value) return nullptr;
+    if (item->kind != ExprKind::kStarred) {
+      result->items.push_back(value);
+      continue;
+    }
+    if (const auto items = elements(value)) {
+      result->items.insert(result->items.end(), items->begin(), items->end());
+    } else {
+      result->open = true;
+    }
+  }
+  return result;
+}
+
+Ref Interpreter::evaluate_dict(const Expr& expression) {
+  auto* result = make<Dict>();
+  for (size_t i = 0; i + 1 < expression.items.size(); i += 2) {
+    Ref key = expression.items[i] ? evaluate(*expression.items[i]) : nullptr;
+    if (expression.items[i] && !key) return nullptr;
+    Ref value = evaluate(*expression.items[i + 1]);
+    if (!value) return nullptr;
+    if (key) {
+      dict_set(result, key, value);
+    } else if (Dict* other = as<Dict>(value, Type::kDict)) {
+      for (const auto& [k, v] : other->items)
+        if (k) dict_set(result, k, v);
+      result->open |= other->open;
+    } else {
+      result->open = true;
+    }
+  }
+  return result;
+}
+
+Ref Interpreter::evaluate_unary(const Expr& expression) {
+  Ref value = evaluate(*expression.items[0]);
+  if (!value) return nullptr;
+  if (expression.op == Operator::kNot) {
+    const auto decided = truth(value);
+    return decided ? boolean(!*decided) : opaque_;
+  }
+  if (Int* number = as<Int>(value, Type::kInt)) {
+    if (expression.op == Operator::kMinus) return integer(-number->value);
+    if (expression.op == Operator::kPlus) return value;
+    if (expression.op == Operator::kInvert) return integer(~number->value);
+  }
+  return opaque_;
+}
+
+Ref Interpreter::evaluate_bool(const Expr& expression) {
+  const bool wanted = expression.op == Operator::kOr;
+  bool sure = true;
+  for (size_t i = 0; i < expression.items.size(); i++) {
+    Ref value = evaluate(*expression.items[i]);
+    if (!value) return nullptr;
+    const auto decided = truth(value);
+    if (decided && *decided == wanted) {
+      // Opaque or True: whatever the first part is, the whole is true.
+      return sure || !wanted ? value : true_;
+    }
+    if (!decided) {
+      sure = false;
+      // What stands behind may have effects that only happen one way: it is looked at as well.
+      continue;
+    }
+    if (i + 1 == expression.items.size()) return sure ? value : opaque_;
+  }
+  return opaque_;
+}
+
+Ref Interpreter::evaluate_compare(const Expr& expression) {
+  Ref left = evaluate(*expression.items[0]);
+  if (!left) return nullptr;
+  bool sure = true;
+  for (size_t i = 0; i < expression.operators.size(); i++) {
+    Ref right = evaluate(*expression.items[i + 1]);
+    if (!right) return nullptr;
+    const auto decided = compare(expression.operators[i], left, right);
+    if (decided && !*decided) return false_;
+    sure &= decided.has_value();
+    left = right;
+  }
+  return sure ? true_ : opaque_;
+}
+
+std::optional<bool> Interpreter::equal(Ref a, Ref b) {
+  if (a == b) return a->type == Type::kOpaque ? std::nullopt : std::optional(true);
+  if (a->type == Type::kOpaque || b->type == Type::kOpaque) return std::nullopt;
+  const auto number = [](Ref value) {
+    return value->type == Type::kInt || value->type == Type::kBool
+               ? std::optional(static_cast<Int*>(value)->value)
+               : std::nullopt;
+  };
+  if (const auto x = number(a), y = number(b); x && y) return *x == *y;
+  if (a->type == Type::kVersion || b->type == Type::kVersion) {
+    if (a->type != b->type) return std::nullopt;
+    return compare_versions(static_cast<Str*>(a)->text, static_cast<Str*>(b)->text) == 0;
+  }
+  if (const std::string *x = text_of(a), *y = text_of(b); x && y) return *x == *y;
+  if (a->type == Type::kBytes && b->type == Type::kBytes)
+    return static_cast<Str*>(a)->text == static_cast<Str*>(b)->text;
+  Sequence *x = sequence_of(a), *y = sequence_of(b);
+  if (x && y) {
+    if (x->open || y->open) return std::nullopt;
+    if (x->items.size() != y->items.size()) return false;
+    bool sure = true;
+    for (size_t i = 0; i < x->items.size(); i++) {
+      const auto same = equal(x->items[i], y->items[i]);
+      if (same && !*same) return false;
+      sure &= same.has_value();
+    }
+    return sure ? std::optional(true) : std::nullopt;
+  }
+  if (a->type == Type::kInstance || b->type == Type::kInstance) return std::nullopt;
+  if (a->type == Type::kDict && b->type == Type::kDict) return std::nullopt;
+  return false;
+}
+
+std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
+  switch (op) {
+    case Operator::kEqual:
+      return equal(a, b);
+    case Operator::kNotEqual: {
+      const auto same = equal(a, b);
+      return same ? std::optional(!*same) : std::nullopt;
+    }
+    case Operator::kIs:
+    case Operator::kIsNot: {
+      if (a->type == Type::kOpaque || b->type == Type::kOpaque) return std::nullopt;
+      const bool same = a == b || (a->type == Type::kInt && equal(a, b) == std::optional(true));
+      return same == (op == Operator::kIs);
+    }
+    case Operator::kIn:
+      return contains(b, a);
+    case Operator::kNotIn: {
+      const auto in = contains(b, a);
+      return in ? std::optional(!*in) : std::nullopt;
+    }
+    default:
+      break;
+  }
+  if (a->type == Type::kVersion || b->type == Type::kVersion) {
+    const std::string* x = a->type == Type::kVersion ? &static_cast<Str*>(a)->text : text_of(a);
+    const std::string* y = b->type == Type::kVersion ? &static_cast<Str*>(b)->text : text_of(b);
+    if (!x || !y) return std::nullopt;
+    return decide(op, compare_versions(*x, *y));
+  }
+  const auto is_number = [](Ref v) { return v->type == Type::kInt || v->type == Type::kBool; };
+  if (is_number(a) && is_number(b))
+    return decide(op, three_way(static_cast<Int*>(a)->value, static_cast<Int*>(b)->value));
+  if (const std::string *x = text_of(a), *y = text_of(b); x && y) return decide(op, x->compare(*y));
+  Sequence *x = as<Sequence>(a, Type::kTuple), *y = as<Sequence>(b, Type::kTuple);
+  if (!x) x = as<Sequence>(a, Type::kList);
+  if (!y) y = as<Sequence>(b, Type::kList);
+  if (!x || !y) return std::nullopt;
+  for (size_t i = 0; i < std::min(x->items.size(), y->items.size()); i++) {
+    const auto same = equal(x->items[i], y->items[i]);
+    if (!same) return std::nullopt;
+    if (!*same) return compare(op, x->items[i], y->items[i]);
+  }
+  if (x->open || y->open) return std::nullopt;
+  return decide(
+      op, three_way(static_cast<int64_t>(x->items.size()), static_cast<int64_t>(y->items.size())));
+}
+
+std::optional<bool> Interpreter::contains(Ref container, Ref item) {
+  if (const std::string* text = text_of(container)) {
+    const std::string* part = text_of(item);
+    return part ? std::optional(text->find(*part) != std::string::npos) : std::nullopt;
+  }
+  if (Dict* dict = as<Dict>(container, Type::kDict)) {
+    const auto key = key_of(item);
+    if (!key) return std::nullopt;
+    if (dict->index.contains(*key)) return true;
+    return dict->open ? std::nullopt : std::optional(false);
+  }
+  const auto items = elements(container);
+  if (!items) return std::nullopt;
+  Sequence* sequence = sequence_of(container);
+  bool sure = !(sequence && sequence->open);
+  for (Ref one : *items) {
+    const auto same = equal(one, item);
+    if (same && *same) return true;
+    sure &= same.has_value();
+  }
+  return sure ? std::optional(false) : std::nullopt;
+}
+
+std::optional<bool> Interpreter::truth(Ref value) {
+  switch (value->type) {
+    case Type::kOpaque:
+    case Type::kVersion:
+      return std::nullopt;
+    case Type::kNone:
+      return false;
+    case Type::kBool:
+    case Type::kInt:
+      return static_cast<Int*>(value)->value != 0;
+    case Type::kStr:
+    case Type::kBytes:
+      return !static_cast<Str*>(value)->text.empty();
+    case Type::kTuple:
+    case Type::kList:
+    case Type::kSet: {
+      auto* sequence = static_cast<Sequence*>(value);
+      if (!sequence->items.empty()) return true;
+      return sequence->open ? std::nullopt : std::optional(false);
+    }
+    case Type::kDict: {
+      auto* dict = static_cast<Dict*>(value);
+      if (!dict->index.empty()) return true;
+      return dict->open ? std::nullopt : std::optional(false);
+    }
+    case Type::kInstance: {
+      auto* instance = static_cast<Instance*>(value);
+      if (is_open(instance->of)) return std::nullopt;
+      for (const char* name : {"__bool__", "__len__"})
+        if (Ref method = class_attribute(instance->of, name)) {
+          Ref result = call(bind_method(method, instance, instance->of), {});
+          if (!result) {
+            clear_raised();
+            return std::nullopt;
+          }
+          return truth(result);
+        }
+      return true;
+    }
+    default:
+      return true;
+  }
+}
+
+Ref Interpreter::binary(Operator op, Ref a, Ref b) {
+  if (op == Operator::kDivide && a->type == Type::kPath) {
+    const std::string* part = text_of(b);
+    if (!part) return opaque_;
+    const std::string& base = static_cast<Str*>(a)->text;
+    return path(part->starts_with("/") ? *part : base + (base.ends_with("/") ? "" : "/") + *part);
+  }
+  if (op == Operator::kAdd && a->type == Type::kStr && b->type == Type::kStr)
+    return string(static_cast<Str*>(a)->text + static_cast<Str*>(b)->text);
+  if (op == Operator::kModulo && a->type == Type::kStr) {
+    Arguments arguments;
+    arguments.positional = {a, b};
+    ModelFunction format = find_model("str.__mod__");
+    return format ? format(*this, a, arguments) : opaque_;
+  }
+  const auto is_number = [](Ref v) { return v->type == Type::kInt || v->type == Type::kBool; };
+  if (is_number(a) && is_number(b)) {
+    const auto result = arithmetic(op, static_cast<Int*>(a)->value, static_cast<Int*>(b)->value);
+    return result ? integer(*result) : opaque_;
+  }
+  Sequence *x = sequence_of(a), *y = sequence_of(b);
+  if (op == Operator::kMultiply && (x ? is_number(b) : y && is_number(a))) {
+    const int64_t times = static_cast<Int*>(x ? b : a)->value;
+    Sequence* source = x ? x : y;
+    auto* result = make<Sequence>(source->type);
+    result->open = source->open || times > 64;
+    for (int64_t i = 0; i < std::min<int64_t>(times, 64); i++)
+      result->items.insert(result->items.end(), source->items.begin(), source->items.end());
+    return result;
+  }
+  if (op == Operator::kAdd || op == Operator::kBitOr) {
+    if (x || (y && a->type == Type::kOpaque)) {
+      auto* result = make<Sequence>(x ? x->type : y->type);
+      if (x) result->items = x->items;
+      if (y) result->items.insert(result->items.end(), y->items.begin(), y->items.end());
+      result->open = !x || !y || x->open || y->open;
+      return result;
+    }
+  }
+  return opaque_;
+}
+
+std::optional<std::vector<Ref>> Interpreter::elements(Ref value) {
+  if (Sequence* sequence = sequence_of(value)) {
+    if (sequence->open && sequence->items.empty()) return std::nullopt;
+    return sequence->items;
+  }
+  if (Dict* dict = as<Dict>(value, Type::kDict)) {
+    if (dict->open && dict->index.empty()) return std::nullopt;
+    std::vector<Ref> keys;
+    for (const auto& [key, item] : dict->items)
+      if (key) keys.push_back(key);
+    return keys;
+  }
+  if (value->type == Type::kStr) {
+    const std::string& text = static_cast<Str*>(value)->text;
+    if (text.size() > 256) return std::nullopt;
+    std::vector<Ref> letters;
+    for (const char c : text) letters.push_back(string(std::string(1, c)));
+    return letters;
+  }
+  return std::nullopt;
+}
+
+Ref Interpreter::evaluate_slice(Ref object, const Expr& slice) {
+  std::array<std::optional<int64_t>, 3> bounds;
+  for (size_t i = 0; i < 3 && i < slice.items.size(); i++) {
+    if (!slice.items[i]) continue;
+    Ref value = evaluate(*slice.items[i]);
+    if (!value) return nullptr;
+    if (value->type == Type::kNone) continue;
+    Int* number = as<Int>(value, Type::kInt);
+    if (!number) return opaque_;
+    bounds[i] = number->value;
+  }
+  const std::string* text = object->type == Type::kStr ? text_of(object) : nullptr;
+  Sequence* sequence = sequence_of(object);
+  if ((!text && !sequence) || (sequence && sequence->open)) return opaque_;
+  const auto size = static_cast<int64_t>(text ? text->size() : sequence->items.size());
+  const int64_t step = bounds[2].value_or(1);
+  if (step != 1 && step != -1) return opaque_;
+  const auto place = [size](std::optional<int64_t> at, int64_t otherwise) {
+    if (!at) return otherwise;
+    return std::clamp(*at < 0 ? *at + size : *at, int64_t{0}, size);
+  };
+  if (step == -1 && (bounds[0] || bounds[1])) return opaque_;
+  const int64_t begin = place(bounds[0], 0), end = std::max(begin, place(bounds[1], size));
+  if (text) {
+    std::string part = text->substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    if (step == -1) std::reverse(part.begin(), part.end());
+    return string(std::move(part));
+  }
+  std::vector<Ref> part(sequence->items.begin() + begin, sequence->items.begin() + end);
+  if (step == -1) std::reverse(part.begin(), part.end());
+  return list(std::move(part), sequence->type);
+}
+
+Ref Interpreter::lambda(const Expr& expression) {
+  auto* function = make<Function>();
+  function->name = "<lambda>";
+  function->lambda = &expression;
+  function->parameters = expression.parameters;
+  function->module = current_module();
+  Scope* current = scope();
+  function->outer = current->is_module() ? nullptr : current->defining ? current->outer : current;
+  for (const Parameter& parameter : expression.parameters) {
+    Ref value = parameter.initial ? evaluate(*parameter.initial) : nullptr;
+    if (parameter.initial && !value) return nullptr;
+    function->defaults.push_back(value);
+  }
+  return function;
+}
+
+bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* result, Dict* dict) {
+  const bool is_dict = expression.kind == ExprKind::kDictComp;
+  const size_t first = is_dict ? 2 : 1;
+  if (first + clause == expression.items.size()) {
+    Ref element = evaluate(*expression.items[0]);
+    if (!element) return false;
+    if (!is_dict) {
+      result->items.push_back(element);
+      return true;
+    }
+    Ref value = evaluate(*expression.items[1]);
+    if (!value) return false;
+    dict_set(dict, element, value);
+    return true;
+  }
+  const Expr& part = *expression.items[first + clause];
+  Ref iterable = evaluate(*part.items[1]);
+  if (!iterable) return false;
+  const auto items = elements(iterable);
+  Sequence* source = sequence_of(iterable);
+  if (!items || (source && source->open)) result->open = dict->open = true;
+  if (!items) return true;
+  size_t rounds = 0;
+  for (Ref item : *items) {
+    if (++rounds > 4096 || ++steps_ > 40'000'000) return true;
+    if (!assign(*part.items[0], item)) return false;
+    bool take = true;
+    for (size_t i = 2; i < part.items.size() && take; i++) {
+      Ref condition = evaluate(*part.items[i]);
+      if (!condition) return false;
+      const auto decided = truth(condition);
+      if (!decided) result->open = dict->open = true;
+      take = decided.value_or(false);
+    }
+    if (take && !comprehend(expression, clause + 1, result, dict)) return false;
+  }
+  return true;
+}
+
+Ref Interpreter::evaluate_comprehension(const Expr& expression) {
+  auto* result = make<Sequence>(expression.kind == ExprKind::kSetComp ? Type::kSet : Type::kList);
+  auto* dict = make<Dict>();
+  scopes_.emplace_back();
+  Scope* inner = &scopes_.back();
+  inner->module = current_module();
+  inner->outer = scope()->is_module() ? nullptr : scope();
+  inner->owner = scope()->owner;
+  inner->self = scope()->self;
+  frames_.push_back({inner, frames_.back().line});
+  const bool fine = comprehend(expression, 0, result, dict);
+  frames_.pop_back();
+  if (!fine) return nullptr;
+  return expression.kind == ExprKind::kDictComp ? static_cast<Ref>(dict) : result;
+}
+
+bool Interpreter::gather_arguments(const Expr& expression, Arguments& arguments) {
+  for (size_t i = 1; i < expression.items.size(); i++) {
+    const Expr& item = *expression.items[i];
+    const bool wrapped = item.kind == ExprKind::kStarred || item.kind == ExprKind::kKeyword;
+    Ref value = evaluate(wrapped ? *item.items[0] : item);
+    if (!value) return false;
+    if (item.kind == ExprKind::kStarred) {
+      const auto items = elements(value);
+      if (items)
+        arguments.positional.insert(arguments.positional.end(), items->begin(), items->end());
+      Sequence* source = sequence_of(value);
+      arguments.open |= !items || (source && source->open);
+    } else if (item.kind != ExprKind::kKeyword) {
+      arguments.positional.push_back(value);
+    } else if (!item.text.empty()) {
+      arguments.keywords.emplace_back(item.text, value);
+    } else if (Dict* dict = as<Dict>(value, Type::kDict)) {
+      for (const auto& [key, entry] : dict->items)
+        if (const std::string* name = key ? text_of(key) : nullptr)
+          arguments.keywords.emplace_back(keep(*name), entry);
+      arguments.open |= dict->open;
+    } else {
+      arguments.open = true;
+    }
+  }
+  return true;
+}
+
+Ref Interpreter::evaluate_call(const Expr& expression) {
+  Ref callee = evaluate(*expression.items[0]);
+  if (!callee) return nullptr;
+  Arguments arguments;
+  if (!gather_arguments(expression, arguments)) return nullptr;
+  const uint32_t line = frames_.back().line;
+  frames_.back().line = expression.line;
+  Ref result = call(callee, arguments);
+  frames_.back().line = line;
+  return result;
+}
+
+}  // namespace cohabit::python

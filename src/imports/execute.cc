@@ -1,0 +1,688 @@
+// Statements.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+namespace {
+
+// The names of the errors that a try statement catches; "" for a bare except.
+void add_errors(const Expr* type, std::vector<std::string_view>& names) {
+  if (!type) {
+    names.push_back("");
+  } else if (type->kind == ExprKind::kName || type->kind == ExprKind::kAttribute) {
+    names.push_back(type->text);
+  } else {
+    for (const Expr* item : type->items) add_errors(item, names);
+  }
+}
+
+// Whether code makes names that its text does not show.
+bool makes_names(const Expr* expression) {
+  if (!expression) return false;
+  if (expression->kind == ExprKind::kName)
+    for (const char* name : {"globals", "setattr", "exec", "vars", "locals"})
+      if (expression->text == name) return true;
+  return std::any_of(expression->items.begin(), expression->items.end(), makes_names);
+}
+
+bool makes_names(Block block) {
+  for (const Stmt* statement : block) {
+    if (std::any_of(statement->exprs.begin(), statement->exprs.end(),
+                    [](const Expr* expression) { return makes_names(expression); }) ||
+        makes_names(statement->body) || makes_names(statement->orelse))
+      return true;
+    if (statement->kind == StmtKind::kImportFrom && !statement->aliases.empty() &&
+        statement->aliases[0].name == "*")
+      return true;
+  }
+  return false;
+}
+
+std::vector<std::string_view> errors_of(const Stmt& statement) {
+  std::vector<std::string_view> names;
+  for (const Handler& handler : statement.handlers) add_errors(handler.type, names);
+  return names;
+}
+
+constexpr int kMostRounds = 4096;
+constexpr uint64_t kMostSteps = 40'000'000;
+
+}  // namespace
+
+Flow Interpreter::execute(Block block) {
+  for (const Stmt* statement : block) {
+    const Flow flow = execute(*statement);
+    if (flow != Flow::kNext) return flow;
+  }
+  return Flow::kNext;
+}
+
+Flow Interpreter::execute(const Stmt& statement) {
+  if (++steps_ > kMostSteps || (step_limit_ && steps_ > step_limit_)) {
+    raise("RecursionError", "the budget for one call is used up");
+    return Flow::kRaise;
+  }
+  frames_.back().line = statement.line;
+  switch (statement.kind) {
+    case StmtKind::kExpression:
+      return evaluate(*statement.exprs[0]) ? Flow::kNext : Flow::kRaise;
+    case StmtKind::kAssign: {
+      Ref value = evaluate(*statement.exprs.back());
+      if (!value) return Flow::kRaise;
+      for (size_t i = 0; i + 1 < statement.exprs.size(); i++)
+        if (!assign(*statement.exprs[i], value)) return Flow::kRaise;
+      return Flow::kNext;
+    }
+    case StmtKind::kAugmented:
+      return execute_augmented(statement);
+    case StmtKind::kAnnotated: {
+      if (statement.exprs.size() < 3 || !statement.exprs[2]) return Flow::kNext;
+      Ref value = evaluate(*statement.exprs[2]);
+      return value && assign(*statement.exprs[0], value) ? Flow::kNext : Flow::kRaise;
+    }
+    case StmtKind::kImport:
+      return execute_import(statement);
+    case StmtKind::kImportFrom:
+      return execute_import_from(statement);
+    case StmtKind::kFunction:
+      return execute_function(statement);
+    case StmtKind::kClass:
+      return execute_class(statement);
+    case StmtKind::kIf:
+      return execute_if(statement);
+    case StmtKind::kWhile:
+      return execute_while(statement);
+    case StmtKind::kFor:
+      return execute_for(statement);
+    case StmtKind::kTry:
+      return execute_try(statement);
+    case StmtKind::kWith:
+      return execute_with(statement);
+    case StmtKind::kReturn:
+      frames_.back().returned =
+          statement.exprs.empty() || !statement.exprs[0] ? none_ : evaluate(*statement.exprs[0]);
+      return frames_.back().returned ? Flow::kReturn : Flow::kRaise;
+    case StmtKind::kRaise:
+      return execute_raise(statement);
+    case StmtKind::kAssert: {
+      Ref value = evaluate(*statement.exprs[0]);
+      if (!value) return Flow::kRaise;
+      if (truth(value) != std::optional<bool>(false) || !expects("AssertionError"))
+        return Flow::kNext;
+      raise("AssertionError", "");
+      return Flow::kRaise;
+    }
+    case StmtKind::kDelete:
+      return execute_delete(statement);
+    case StmtKind::kGlobal:
+      for (const std::string_view name : statement.names) scope()->globals.push_back(name);
+      return Flow::kNext;
+    case StmtKind::kNonlocal:
+      for (const std::string_view name : statement.names) scope()->nonlocals.push_back(name);
+      return Flow::kNext;
+    case StmtKind::kPass:
+      return Flow::kNext;
+    case StmtKind::kBreak:
+      return Flow::kBreak;
+    case StmtKind::kContinue:
+      return Flow::kContinue;
+    case StmtKind::kMatch:
+      return execute_match(statement);
+    case StmtKind::kTypeAlias:
+      bind(statement.name, opaque());
+      return Flow::kNext;
+  }
+  return Flow::kNext;
+}
+
+// Whether a skipped branch could have loaded something: only such points are worth a note.
+bool Interpreter::mentions_loading(Block block) {
+  for (const Stmt* statement : block) {
+    switch (statement->kind) {
+      case StmtKind::kImport:
+      case StmtKind::kImportFrom:
+        return true;
+      case StmtKind::kIf:
+      case StmtKind::kFor:
+      case StmtKind::kWhile:
+      case StmtKind::kWith:
+      case StmtKind::kTry:
+        if (mentions_loading(statement->body) || mentions_loading(statement->orelse) ||
+            mentions_loading(statement->finally))
+          return true;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
+void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why) {
+  if (scope()->is_module() && makes_names(block)) current_module()->open = true;
+  if (!mentions_loading(block)) return;
+  frames_.back().line = line;
+  undecided(std::string(why));
+}
+
+// Names that a branch would bind, when it is not known whether it runs: they may exist.
+void Interpreter::guess_names(Block block) {
+  for (const Stmt* statement : block) {
+    switch (statement->kind) {
+      case StmtKind::kFunction:
+      case StmtKind::kClass:
+        if (!find_name(statement->name)) bind(statement->name, opaque());
+        break;
+      case StmtKind::kAssign:
+        for (size_t i = 0; i + 1 < statement->exprs.size(); i++)
+          if (statement->exprs[i]->kind == ExprKind::kName && !find_name(statement->exprs[i]->text))
+            bind(statement->exprs[i]->text, opaque());
+        break;
+      case StmtKind::kImport:
+      case StmtKind::kImportFrom:
+        for (const Alias& alias : statement->aliases) {
+          std::string_view name = alias.bound.empty() ? alias.name : alias.bound;
+          name = name.substr(0, name.find('.'));
+          if (name != "*" && !find_name(name)) bind(name, opaque());
+        }
+        break;
+      case StmtKind::kIf:
+      case StmtKind::kTry:
+      case StmtKind::kWith:
+        guess_names(statement->body);
+        guess_names(statement->orelse);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+Flow Interpreter::execute_if(const Stmt& statement) {
+  Ref condition = evaluate(*statement.exprs[0]);
+  if (!condition) return Flow::kRaise;
+  const auto decided = truth(condition);
+  if (decided) return execute(*decided ? statement.body : statement.orelse);
+  note_skipped(statement.body, statement.line, "condition");
+  guess_names(statement.body);
+  return execute(statement.orelse);
+}
+
+Flow Interpreter::execute_while(const Stmt& statement) {
+  for (int round = 0; round < kMostRounds; round++) {
+    Ref condition = evaluate(*statement.exprs[0]);
+    if (!condition) return Flow::kRaise;
+    const auto decided = truth(condition);
+    if (!decided) {
+      if (round == 0) {
+        note_skipped(statement.body, statement.line, "condition of a loop");
+        guess_names(statement.body);
+      }
+      return Flow::kNext;
+    }
+    if (!*decided) return execute(statement.orelse);
+    const Flow flow = execute(statement.body);
+    if (flow == Flow::kBreak) return Flow::kNext;
+    if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
+  }
+  return Flow::kNext;
+}
+
+Flow Interpreter::execute_for(const Stmt& statement) {
+  Ref iterable = evaluate(*statement.exprs[1]);
+  if (!iterable) return Flow::kRaise;
+  const auto items = elements(iterable);
+  if (!items) {
+    note_skipped(statement.body, statement.line, "what a loop goes over");
+    if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
+    guess_names(statement.body);
+    return execute(statement.orelse);
+  }
+  for (size_t i = 0; i < items->size() && i < kMostRounds; i++) {
+    if (!assign(*statement.exprs[0], (*items)[i])) return Flow::kRaise;
+    const Flow flow = execute(statement.body);
+    if (flow == Flow::kBreak) return Flow::kNext;
+    if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
+  }
+  return execute(statement.orelse);
+}
+
+std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
+  if (!handler.type) return true;
+  const Raised raised = *raised_;
+  raised_.reset();
+  Ref types = evaluate(*handler.type);
+  if (!types) {  // evaluating the handler raised: that is what goes on
+    return false;
+  }
+  raised_ = raised;
+  if (!raised.type) return true;
+  return is_subclass(raised.type, types);
+}
+
+Flow Interpreter::execute_try(const Stmt& statement) {
+  Flow flow = Flow::kNext;
+  if (statement.handlers.empty()) {
+    flow = execute(statement.body);
+  } else {
+    const Catching catching(*this, errors_of(statement));
+    flow = execute(statement.body);
+  }
+  if (flow == Flow::kRaise && raised_) {
+    for (const Handler& handler : statement.handlers) {
+      if (handler_matches(handler) == std::optional<bool>(false)) continue;
+      const Raised caught = *raised_;
+      raised_.reset();
+      if (!handler.name.empty()) bind(handler.name, caught.value ? caught.value : opaque());
+      handling_.push_back(caught);
+      flow = execute(handler.body);
+      handling_.pop_back();
+      break;
+    }
+  } else if (flow == Flow::kNext) {
+    flow = execute(statement.orelse);
+  }
+  if (statement.finally.empty()) return flow;
+  const auto pending = raised_;
+  Ref returned = frames_.back().returned;
+  raised_.reset();
+  const Flow last = execute(statement.finally);
+  if (last != Flow::kNext) return last;
+  raised_ = pending;
+  frames_.back().returned = returned;
+  return flow;
+}
+
+// Context managers are opaque, but for contextlib.suppress and classes whose methods are known.
+Flow Interpreter::execute_with(const Stmt& statement) {
+  std::vector<Ref> suppressed;
+  std::vector<Ref> managers;
+  for (size_t i = 0; i + 1 < statement.exprs.size(); i += 2) {
+    Ref context = evaluate(*statement.exprs[i]);
+    if (!context) return Flow::kRaise;
+    Ref entered = opaque();
+    if (Instance* manager = as<Instance>(context, Type::kInstance)) {
+      if (manager->of->name == "suppress" && manager->arguments) {
+        suppressed.push_back(list(manager->arguments->items, Type::kTuple));
+      } else if (!manager->of->module) {
+        entered = manager;
+      } else if (Ref enter = class_attribute(manager->of, "__enter__")) {
+        entered = call(bind_method(enter, manager, manager->of), {});
+        if (!entered) return Flow::kRaise;
+        managers.push_back(manager);
+      }
+    }
+    if (statement.exprs[i + 1] && !assign(*statement.exprs[i + 1], entered)) return Flow::kRaise;
+  }
+  Flow flow = execute(statement.body);
+  if (flow == Flow::kRaise && raised_) {
+    for (Ref types : suppressed)
+      if (!raised_->type || is_subclass(raised_->type, types).value_or(true)) {
+        raised_.reset();
+        flow = Flow::kNext;
+        break;
+      }
+  }
+  for (size_t i = managers.size(); i-- > 0;) {
+    auto* manager = static_cast<Instance*>(managers[i]);
+    Ref leave = class_attribute(manager->of, "__exit__");
+    if (!leave) continue;
+    const auto pending = raised_;
+    raised_.reset();
+    Arguments nothing;
+    nothing.positional = {none_, none_, none_};
+    if (pending)
+      nothing.positional = {pending->type ? pending->type : opaque(),
+                            pending->value ? pending->value : opaque(), none_};
+    Ref result = call(bind_method(leave, manager, manager->of), nothing);
+    if (!result) return Flow::kRaise;
+    if (pending && truth(result) == std::optional<bool>(true)) {
+      flow = Flow::kNext;
+    } else {
+      raised_ = pending;
+    }
+  }
+  return flow;
+}
+
+Flow Interpreter::execute_import(const Stmt& statement) {
+  for (const Alias& alias : statement.aliases) {
+    Ref module = import_dotted(alias.name);
+    if (!module) return Flow::kRaise;
+    if (!alias.bound.empty()) {
+      bind(alias.bound, module);
+      continue;
+    }
+    const std::string_view top = alias.name.substr(0, alias.name.find('.'));
+    Ref first = loaded_module(top);
+    bind(top, first ? first : opaque(std::string(top)));
+  }
+  return Flow::kNext;
+}
+
+Flow Interpreter::execute_import_from(const Stmt& statement) {
+  if (statement.name == "__future__" && statement.level == 0) return Flow::kNext;
+  std::string name(statement.name);
+  if (statement.level > 0) {
+    const auto absolute = absolute_name(current_module(), statement.level, statement.name);
+    if (!absolute) {
+      raise("ImportError", "attempted relative import beyond top-level package");
+      return Flow::kRaise;
+    }
+    name = *absolute;
+  }
+  Ref module = import_dotted(name);
+  if (!module) return Flow::kRaise;
+  for (const Alias& alias : statement.aliases) {
+    if (alias.name == "*") return execute_star_import(module);
+    Ref value = import_from(module, alias.name);
+    if (!value) return Flow::kRaise;
+    bind(alias.bound.empty() ? alias.name : alias.bound, value);
+  }
+  return Flow::kNext;
+}
+
+Flow Interpreter::execute_star_import(Ref value) {
+  Module* module = as<Module>(value, Type::kModule);
+  Module* into = current_module();
+  if (!module) {
+    into->open = true;
+    return Flow::kNext;
+  }
+  if (module->open) into->open = true;
+  const auto all = module->names.find("__all__");
+  if (all != module->names.end()) {
+    if (Sequence* names = sequence_of(all->second)) {
+      if (names->open) into->open = true;
+      for (size_t i = 0; i < names->items.size(); i++) {
+        const std::string* name = text_of(names->items[i]);
+        if (!name) continue;
+        Ref found = import_from(module, *name);
+        if (!found) {
+          if (raised_is("ImportError")) {
+            clear_raised();  // more likely a gap in what we know than an error
+            into->open = true;
+            continue;
+          }
+          return Flow::kRaise;
+        }
+        bind(keep(*name), found);
+      }
+      return Flow::kNext;
+    }
+    into->open = true;
+  }
+  std::vector<std::pair<std::string_view, Ref>> names(module->names.begin(), module->names.end());
+  for (const auto& [name, item] : names)
+    if (!name.empty() && name[0] != '_') bind(name, item);
+  return Flow::kNext;
+}
+
+Flow Interpreter::execute_raise(const Stmt& statement) {
+  if (statement.exprs.empty() || !statement.exprs[0]) {
+    raised_ = handling_.empty() ? Raised{} : handling_.back();
+    return Flow::kRaise;
+  }
+  Ref value = evaluate(*statement.exprs[0]);
+  if (!value) return Flow::kRaise;
+  Raised raised;
+  raised.file = current_module()->spec.path;
+  raised.line = statement.line;
+  if (Class* type = as<Class>(value, Type::kClass)) {
+    raised.type = type;
+  } else if (Instance* instance = as<Instance>(value, Type::kInstance)) {
+    raised.type = instance->of;
+    raised.value = instance;
+    if (instance->arguments && !instance->arguments->items.empty())
+      raised.message = display(instance->arguments->items[0]).value_or("");
+  }
+  raised_ = std::move(raised);
+  if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
+      !raised_is("SystemExit")) {
+    plan_.raises.push_back(
+        {raised_->file, raised_->line,
+         std::string(raised_->type ? raised_->type->name : "") + ": " + raised_->message});
+    raised_.reset();
+    frames_.back().returned = opaque_;
+    return scope()->is_module() || scope()->defining ? Flow::kNext : Flow::kReturn;
+  }
+  effects_++;
+  return Flow::kRaise;
+}
+
+// A decorator that tells nothing leaves what it decorates: most register or wrap.
+Ref Interpreter::decorate(const Stmt& statement, Ref value) {
+  for (size_t i = statement.decorators.size(); i-- > 0;) {
+    Ref decorator = evaluate(*statement.decorators[i]);
+    if (!decorator) return nullptr;
+    Arguments arguments;
+    arguments.positional.push_back(value);
+    Ref result = call(decorator, arguments);
+    if (!result) return nullptr;
+    // A class made of a class (enum, attrs) is known less well than the one whose body was seen.
+    if (result->type == Type::kClass && value->type == Type::kClass) continue;
+    if (result->type != Type::kOpaque && result->type != Type::kNone) value = result;
+  }
+  return value;
+}
+
+Flow Interpreter::execute_function(const Stmt& statement) {
+  Module* module = current_module();
+  auto* function = make<Function>();
+  function->name = statement.name;
+  function->statement = &statement;
+  function->parameters = statement.parameters;
+  function->module = module;
+  function->syntax = module->syntax;
+  Scope* current = scope();
+  function->owner = current->defining;
+  function->outer = current->defining || current->is_module() ? current->outer : current;
+  for (const Parameter& parameter : statement.parameters) {
+    Ref value = parameter.initial ? evaluate(*parameter.initial) : nullptr;
+    if (parameter.initial && !value) return Flow::kRaise;
+    function->defaults.push_back(value);
+  }
+  Ref value = function;
+  if (current->is_module()) {
+    if (ModelFunction model = find_model(module->spec.name + "." + std::string(statement.name)))
+      value = make<Model>(keep(module->spec.name + "." + std::string(statement.name)), model);
+  } else if (current->defining && statement.name == "__new__") {
+    function->binding = Function::kStatic;
+  } else if (current->defining &&
+             (statement.name == "__init_subclass__" || statement.name == "__class_getitem__")) {
+    function->binding = Function::kClassMethod;
+  }
+  value = decorate(statement, value);
+  if (!value) return Flow::kRaise;
+  bind(statement.name, value);
+  return Flow::kNext;
+}
+
+Flow Interpreter::execute_class(const Stmt& statement) {
+  auto* type = make<Class>();
+  type->name = statement.name;
+  type->module = current_module();
+  Arguments keywords;
+  for (const Expr* expression : statement.exprs) {
+    if (expression->kind == ExprKind::kKeyword) {
+      Ref value = evaluate(*expression->items[0]);
+      if (!value) return Flow::kRaise;
+      if (!expression->text.empty() && expression->text != "metaclass")
+        keywords.keywords.emplace_back(expression->text, value);
+      continue;
+    }
+    Ref base =
+        evaluate(expression->kind == ExprKind::kStarred ? *expression->items[0] : *expression);
+    if (!base) return Flow::kRaise;
+    if (Class* known = as<Class>(base, Type::kClass)) {
+      type->bases.push_back(known);
+    } else {
+      type->open = true;
+    }
+  }
+  scopes_.emplace_back();
+  Scope* body = &scopes_.back();
+  body->module = current_module();
+  body->outer = scope()->defining || scope()->is_module() ? scope()->outer : scope();
+  body->defining = type;
+  frames_.push_back({body, statement.line});
+  const Flow flow = execute(statement.body);
+  frames_.pop_back();
+  if (flow == Flow::kRaise) return flow;
+  type->names = std::move(body->own);
+  for (Class* base : type->bases) {
+    Ref hook = class_attribute(base, "__init_subclass__");
+    if (!hook) continue;
+    Ref result = call(bind_method(hook, nullptr, type), keywords);
+    if (!result) return Flow::kRaise;
+    break;
+  }
+  Ref value = decorate(statement, type);
+  if (!value) return Flow::kRaise;
+  bind(statement.name, value);
+  return Flow::kNext;
+}
+
+Flow Interpreter::execute_augmented(const Stmt& statement) {
+  Ref old = evaluate(*statement.exprs[0]);
+  if (!old) return Flow::kRaise;
+  Ref value = evaluate(*statement.exprs[1]);
+  if (!value) return Flow::kRaise;
+  if (Sequence* sequence = as<Sequence>(old, Type::kList);
+      sequence && statement.op == Operator::kAdd) {
+    if (const auto items = elements(value)) {
+      sequence->items.insert(sequence->items.end(), items->begin(), items->end());
+    } else {
+      sequence->open = true;
+    }
+    return Flow::kNext;
+  }
+  Ref result = binary(statement.op, old, value);
+  return result && assign(*statement.exprs[0], result) ? Flow::kNext : Flow::kRaise;
+}
+
+Flow Interpreter::execute_delete(const Stmt& statement) {
+  for (const Expr* target : statement.exprs)
+    if (!delete_target(*target)) return Flow::kRaise;
+  return Flow::kNext;
+}
+
+bool Interpreter::delete_target(const Expr& target) {
+  switch (target.kind) {
+    case ExprKind::kName:
+      scope()->names->erase(target.text);
+      return true;
+    case ExprKind::kTuple:
+    case ExprKind::kList:
+      for (const Expr* item : target.items)
+        if (!delete_target(*item)) return false;
+      return true;
+    case ExprKind::kAttribute: {
+      Ref object = evaluate(*target.items[0]);
+      if (!object) return false;
+      if (Module* module = as<Module>(object, Type::kModule)) module->names.erase(target.text);
+      return true;
+    }
+    case ExprKind::kSubscript: {
+      Ref object = evaluate(*target.items[0]);
+      Ref key = object ? evaluate(*target.items[1]) : nullptr;
+      if (!key) return false;
+      if (Dict* dict = as<Dict>(object, Type::kDict))
+        if (const auto text = key_of(key)) dict_remove(dict, *text);
+      return true;
+    }
+    default:
+      return true;
+  }
+}
+
+// Patterns are not followed: the first case that could match is not known.
+Flow Interpreter::execute_match(const Stmt& statement) {
+  if (!evaluate(*statement.exprs[0])) return Flow::kRaise;
+  for (const Case& one : statement.cases) {
+    note_skipped(one.body, statement.line, "match");
+    guess_names(one.body);
+  }
+  return Flow::kNext;
+}
+
+void Interpreter::bind(std::string_view name, Ref value) {
+  Scope* current = scope();
+  const auto listed = [name](const std::vector<std::string_view>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (!current->globals.empty() && listed(current->globals)) {
+    current->module->names[name] = value;
+    return;
+  }
+  if (!current->nonlocals.empty() && listed(current->nonlocals)) {
+    for (Scope* outer = current->outer; outer; outer = outer->outer)
+      if (outer->names->contains(name)) {
+        (*outer->names)[name] = value;
+        return;
+      }
+  }
+  (*current->names)[name] = value;
+}
+
+bool Interpreter::unpack(const Expr& target, Ref value) {
+  const auto items = elements(value);
+  const size_t count = target.items.size();
+  size_t starred = count;
+  for (size_t i = 0; i < count; i++)
+    if (target.items[i]->kind == ExprKind::kStarred) starred = i;
+  const bool fits =
+      items && (starred == count ? items->size() == count : items->size() + 1 >= count);
+  for (size_t i = 0; i < count; i++) {
+    const Expr& part = *target.items[i];
+    if (!fits) {
+      if (!assign(part.kind == ExprKind::kStarred ? *part.items[0] : part, opaque())) return false;
+      continue;
+    }
+    if (i < starred) {
+      if (!assign(part, (*items)[i])) return false;
+    } else if (i == starred) {
+      const size_t after = count - 1 - starred;
+      std::vector<Ref> rest(items->begin() + static_cast<ptrdiff_t>(starred),
+                            items->end() - static_cast<ptrdiff_t>(after));
+      if (!assign(*part.items[0], list(std::move(rest)))) return false;
+    } else if (!assign(part, (*items)[items->size() - (count - i)])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Interpreter::assign(const Expr& target, Ref value) {
+  switch (target.kind) {
+    case ExprKind::kName:
+      bind(target.text, value);
+      return true;
+    case ExprKind::kTuple:
+    case ExprKind::kList:
+      return unpack(target, value);
+    case ExprKind::kStarred:
+      return assign(*target.items[0], value);
+    case ExprKind::kAttribute: {
+      Ref object = evaluate(*target.items[0]);
+      return object && set_attribute(object, target.text, value);
+    }
+    case ExprKind::kSubscript: {
+      Ref object = evaluate(*target.items[0]);
+      if (!object) return false;
+      if (target.items[1]->kind == ExprKind::kSlice) {
+        if (Sequence* sequence = sequence_of(object)) sequence->open = true;
+        return true;
+      }
+      Ref key = evaluate(*target.items[1]);
+      return key && set_item(object, key, value);
+    }
+    default:
+      return true;
+  }
+}
+
+}  // namespace cohabit::python

@@ -1,0 +1,255 @@
+// The abstract interpreter: runs module code as CPython would, as far as values are known.
+//
+// It exists to know which modules are imported and which libraries are opened, in which order.
+// Everything that is decided by the files, the interpreter's version and the environment variables
+// is computed; the rest is opaque. Where a condition is opaque, the branch that does less is taken
+// and the point is noted. Functions that are called on import are run too, within a budget.
+#pragma once
+
+#include <array>
+#include <set>
+
+#include "imports/native_names.h"
+#include "imports/plan.h"
+#include "imports/values.h"
+
+namespace cohabit::python {
+
+enum class Flow : uint8_t { kNext, kBreak, kContinue, kReturn, kRaise };
+
+struct Raised {
+  Class* type = nullptr;  // null: opaque
+  Ref value = nullptr;
+  std::string message;
+  std::string file;
+  uint32_t line = 0;
+};
+
+class Interpreter {
+ public:
+  Interpreter(Finder& finder, Images& images, const Distributions& distributions,
+              NativeLoader& loader, const PlanRequest& request);
+  Plan run();
+
+  // --- making values
+  template <class T, class... Args>
+  T* make(Args&&... args) {
+    auto value = std::make_unique<T>(std::forward<Args>(args)...);
+    T* result = value.get();
+    values_.push_back(std::move(value));
+    return result;
+  }
+  Ref none() { return none_; }
+  Ref boolean(bool value) { return value ? true_ : false_; }
+  Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
+  Ref integer(int64_t value) { return make<Int>(Type::kInt, value); }
+  Ref string(std::string text) { return make<Str>(Type::kStr, std::move(text)); }
+  Ref path(std::string text) { return make<Str>(Type::kPath, std::move(text)); }
+  Ref opaque() { return opaque_; }
+  Ref opaque(std::string name) { return make<Opaque>(std::move(name)); }
+  Sequence* list(std::vector<Ref> items, Type type = Type::kList);
+  Instance* instance_of(std::string_view builtin_class);
+  Class* builtin_class(std::string_view name);  // null if there is none
+  std::string_view keep(std::string text);      // a name that lives as long as we do
+
+  // --- operations; null: raised
+  Ref attribute(Ref object, std::string_view name);
+  // Null without raising when the attribute is certainly absent.
+  Ref find_attribute(Ref object, std::string_view name, bool* raised);
+  bool set_attribute(Ref object, std::string_view name, Ref value);
+  Ref call(Ref callee, const Arguments& arguments);
+  Ref subscript(Ref object, Ref key);
+  bool set_item(Ref object, Ref key, Ref value);
+  std::optional<bool> truth(Ref value);
+  std::optional<bool> equal(Ref a, Ref b);
+  std::optional<bool> compare(Operator op, Ref a, Ref b);
+  std::optional<bool> contains(Ref container, Ref item);
+  Ref binary(Operator op, Ref a, Ref b);
+  // Known elements; nothing if the value is opaque. An open sequence gives what is known.
+  std::optional<std::vector<Ref>> elements(Ref value);
+  static std::optional<std::string> key_of(Ref value);
+  Ref dict_get(Dict* dict, Ref key);  // null: certainly or possibly absent, see Dict::open
+  Ref dict_get(Dict* dict, const std::string& text);
+  void dict_set(Dict* dict, Ref key, Ref value);
+  void dict_set(Dict* dict, const std::string& text, Ref value);
+  void dict_remove(Dict* dict, const std::string& key);
+  std::optional<std::string> display(Ref value);  // str()
+  std::optional<bool> is_instance(Ref value, Ref types);
+  std::optional<bool> is_subclass(Class* type, Ref types);
+
+  // --- exceptions
+  Ref raise(std::string_view builtin, std::string message);  // always null
+  void clear_raised() { raised_.reset(); }
+  const std::optional<Raised>& raised() const { return raised_; }
+  bool raised_is(std::string_view builtin) const;
+
+  // --- modules
+  Ref import_dotted(std::string_view name);            // "a.b": returns the module a.b
+  Ref import_from(Ref module, std::string_view name);  // from module import name
+  // The absolute name that a relative one means; nothing if it goes beyond the top.
+  std::optional<std::string> absolute_name(Module* from, uint32_t level, std::string_view name);
+  Ref loaded_module(std::string_view name);                    // sys.modules.get(name)
+  std::optional<ModuleSpec> find_spec(std::string_view name);  // may import the parents; may raise
+  Ref load_spec(const ModuleSpec& spec);
+  Ref run_file(Module* module);
+  // exec(): the code's names end in `names`, or in the running module when there is none.
+  Ref run_text(const std::string& code, Dict* names);
+  Ref run_module(Module* module);  // parses and runs a module that was made elsewhere
+
+  // --- the examined world
+  Finder& finder() { return finder_; }
+  const Tree& tree() { return finder_.tree(); }
+  const Distributions& distributions() { return distributions_; }
+  const PlanRequest& request() { return request_; }
+  Dict* sys_modules() { return sys_modules_; }
+  Dict* environment() { return environment_; }
+  Sequence* sys_path() { return sys_path_; }
+  int dlopen_flags = 2;
+  // A call of dlopen by code of `caller` (a path). Null if it failed; it then raised OSError.
+  Ref open_library(const std::optional<std::string>& name, int flags, const std::string& caller);
+  // Path of the loaded extension module or library that a dotted native name belongs to.
+  std::string library_of(std::string_view native_name);
+  void undecided(std::string what);
+  Scope* scope() { return frames_.empty() ? nullptr : frames_.back().scope; }
+  Module* current_module() { return frames_.empty() ? nullptr : frames_.back().scope->module; }
+  Module* module_of_frame(size_t depth);
+  Namespace& builtins() { return builtins_; }
+  void count_effect() { effects_++; }
+  // Whether the program has a handler for this error around what runs now: one that names it, or
+  // in the same module one that takes every error. Where it has none, an error that we think we see
+  // is likelier a gap in what we know.
+  bool expects(std::string_view error) const;
+  // While it lives, these errors are expected.
+  class Catching {
+   public:
+    Catching(Interpreter& in, std::vector<std::string_view> errors) : in_(in) {
+      in_.catching_.push_back({std::move(errors), in_.module_depth_});
+    }
+    ~Catching() { in_.catching_.pop_back(); }
+    Catching(const Catching&) = delete;
+
+   private:
+    Interpreter& in_;
+  };
+
+ private:
+  friend class Setup;
+  struct Frame {
+    Scope* scope;
+    uint32_t line = 0;
+    Ref returned = nullptr;
+  };
+
+  // execute.cc
+  Flow execute(Block block);
+  Flow execute(const Stmt& statement);
+  Flow execute_if(const Stmt& statement);
+  Flow execute_for(const Stmt& statement);
+  Flow execute_while(const Stmt& statement);
+  Flow execute_try(const Stmt& statement);
+  Flow execute_with(const Stmt& statement);
+  Flow execute_import(const Stmt& statement);
+  Flow execute_import_from(const Stmt& statement);
+  Flow execute_star_import(Ref module);
+  Flow execute_raise(const Stmt& statement);
+  Flow execute_function(const Stmt& statement);
+  Flow execute_class(const Stmt& statement);
+  Flow execute_augmented(const Stmt& statement);
+  Flow execute_delete(const Stmt& statement);
+  Flow execute_match(const Stmt& statement);
+  std::optional<bool> handler_matches(const Handler& handler);
+  void guess_names(Block block);
+  void note_skipped(Block block, uint32_t line, std::string_view why);
+  static bool mentions_loading(Block block);
+  bool assign(const Expr& target, Ref value);
+  void bind(std::string_view name, Ref value);
+  bool delete_target(const Expr& target);
+  bool unpack(const Expr& target, Ref value);
+  Ref decorate(const Stmt& statement, Ref value);
+
+  // evaluate.cc
+  Ref evaluate(const Expr& expression);
+  Ref evaluate_name(const Expr& expression);
+  Ref evaluate_call(const Expr& expression);
+  Ref evaluate_compare(const Expr& expression);
+  Ref evaluate_bool(const Expr& expression);
+  Ref evaluate_joined(const Expr& expression);
+  Ref evaluate_sequence(const Expr& expression, Type type);
+  Ref evaluate_dict(const Expr& expression);
+  Ref evaluate_unary(const Expr& expression);
+  Ref evaluate_comprehension(const Expr& expression);
+  bool comprehend(const Expr& expression, size_t clause, Sequence* result, Dict* dict);
+  Ref evaluate_slice(Ref object, const Expr& slice);
+  Ref lambda(const Expr& expression);
+  bool gather_arguments(const Expr& expression, Arguments& arguments);
+  Ref find_name(std::string_view name);
+
+  // calls.cc
+  Ref call_function(Function* function, const Arguments& arguments);
+  Ref run_function(Function* function, const Arguments& arguments);
+  bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
+  Ref instantiate(Class* type, const Arguments& arguments);
+  Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
+  Ref call_opaque(Opaque* callee, const Arguments& arguments);
+  Ref class_attribute(Class* type, std::string_view name, int depth = 0);
+  Ref instance_attribute(Instance* object, std::string_view name, bool* raised);
+  Ref module_attribute(Module* module, std::string_view name, bool* raised);
+  Ref bind_method(Ref found, Ref self, Class* type);
+  Ref builtin_method(Ref object, std::string_view name);
+  bool is_open(const Class* type, int depth = 0) const;
+  bool derives_from(const Class* type, const Class* base, int depth = 0) const;
+
+  // modules.cc
+  Ref import_one(std::string_view name, Ref parent);
+  Ref load_source(Module* module);
+  Ref load_native(Module* module);
+  Ref ask_custom_finders(std::string_view name);
+  Ref load_by_custom(std::string_view name, Ref spec);
+  Module* new_module(const ModuleSpec& spec);
+  void install_models(Module* module);
+  void install_values(Module* module);
+  std::vector<std::string> search_of(Ref parent);
+  const Syntax* parse(const std::string& path);
+  void start_up();
+  void run_program();
+  void finish(Plan& plan);
+
+  Finder& finder_;
+  Images& images_;
+  const Distributions& distributions_;
+  NativeLoader& loader_;
+  const PlanRequest& request_;
+  Plan plan_;
+
+  std::deque<std::unique_ptr<Value>> values_;
+  std::deque<Scope> scopes_;
+  std::set<std::string, std::less<>> kept_;
+  std::unordered_map<std::string, std::unique_ptr<Syntax>> parsed_;
+  Ref none_, true_, false_, opaque_;
+  Namespace builtins_;
+  Namespace internal_;  // classes that no program can name: ModuleSpec
+  Dict* sys_modules_ = nullptr;
+  Dict* environment_ = nullptr;
+  Sequence* sys_path_ = nullptr;
+  Sequence* meta_path_ = nullptr;
+  std::vector<Frame> frames_;
+  std::optional<Raised> raised_;
+  std::vector<Raised> handling_;                               // for a bare raise
+  std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
+  uint64_t steps_ = 0, step_limit_ = 0;
+  uint64_t effects_ = 0;
+  int depth_ = 0;
+  struct Expected {
+    std::vector<std::string_view> errors;
+    int module_depth;
+  };
+  std::vector<Expected> catching_;
+  int module_depth_ = 0;
+};
+
+// models.h would hold this: by full dotted name, what the interpreter itself computes.
+ModelFunction find_model(std::string_view dotted);
+// All models of a module: "sys", "posix".
+std::vector<std::pair<std::string_view, ModelFunction>> models_of(std::string_view module);
+
+}  // namespace cohabit::python

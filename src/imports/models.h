@@ -1,0 +1,26 @@
+// Models: functions of Python and its standard library that the interpreter computes itself,
+// because their source is native, or long, or reads files.
+//
+// A model goes by its full name: "builtins.len", "posixpath.exists", "str.startswith". It also
+// replaces the function of that name when a module's source defines one. A name that ends in "()"
+// is a property of a value ("Path.parent()"). A model returns null when it raised.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+
+struct ModelRow {
+  std::string_view name;
+  ModelFunction function;
+};
+
+std::span<const ModelRow> builtin_models();  // models_builtins.cc
+std::span<const ModelRow> value_models();    // models_values.cc: str, list, dict, ...
+std::span<const ModelRow> system_models();   // models_system.cc: sys, os, glob, pathlib
+std::span<const ModelRow> import_models();   // models_imports.cc: importlib, ctypes, pkgutil
+
+}  // namespace cohabit::python

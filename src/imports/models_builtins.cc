@@ -1,0 +1,570 @@
+// Functions and types of the module builtins.
+#include <algorithm>
+#include <cstdlib>
+
+#include "imports/models.h"
+
+namespace cohabit::python {
+namespace {
+
+using I = Interpreter;
+using A = Arguments;
+
+Ref model_len(I& in, Ref, const A& a) {
+  Ref value = a.get(0);
+  if (!value) return in.opaque();
+  if (Sequence* sequence = sequence_of(value); sequence && !sequence->open)
+    return in.integer(static_cast<int64_t>(sequence->items.size()));
+  if (Dict* dict = as<Dict>(value, Type::kDict); dict && !dict->open)
+    return in.integer(static_cast<int64_t>(dict->index.size()));
+  if (value->type == Type::kStr || value->type == Type::kBytes)
+    return in.integer(static_cast<int64_t>(static_cast<Str*>(value)->text.size()));
+  return in.opaque();
+}
+
+Ref model_isinstance(I& in, Ref, const A& a) {
+  Ref value = a.get(0), types = a.get(1);
+  return value && types ? in.boolean(in.is_instance(value, types)) : in.opaque();
+}
+
+Ref model_issubclass(I& in, Ref, const A& a) {
+  Class* type = as<Class>(a.get(0), Type::kClass);
+  return type && a.get(1) ? in.boolean(in.is_subclass(type, a.get(1))) : in.opaque();
+}
+
+Ref model_hasattr(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(1));
+  if (!a.get(0) || !name) return in.opaque();
+  bool raised = false;
+  const I::Catching catching(in, {"AttributeError"});
+  Ref value = in.find_attribute(a.get(0), *name, &raised);
+  if (raised) {
+    if (!in.raised_is("AttributeError")) return nullptr;
+    in.clear_raised();
+    return in.boolean(false);
+  }
+  if (!value) return in.boolean(false);
+  if (value->type == Type::kOpaque) return in.opaque();
+  return in.boolean(true);
+}
+
+Ref model_getattr(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(1));
+  if (!a.get(0) || !name) return in.opaque();
+  bool raised = false;
+  const I::Catching catching(in, a.get(2) ? std::vector<std::string_view>{"AttributeError"}
+                                          : std::vector<std::string_view>{});
+  Ref value = in.find_attribute(a.get(0), *name, &raised);
+  if (value) return value;
+  if (raised && !in.raised_is("AttributeError")) return nullptr;
+  if (a.get(2)) {
+    in.clear_raised();
+    return a.get(2);
+  }
+  if (raised) return nullptr;
+  return in.attribute(a.get(0), *name);
+}
+
+Ref model_setattr(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(1));
+  if (a.get(0) && name && a.get(2)) {
+    in.set_attribute(a.get(0), *name, a.get(2));
+  } else if (Module* module = as<Module>(a.get(0), Type::kModule)) {
+    module->open = true;
+  } else if (Instance* instance = as<Instance>(a.get(0), Type::kInstance)) {
+    instance->open = true;
+  } else if (Class* type = as<Class>(a.get(0), Type::kClass)) {
+    type->open = true;
+  }
+  return in.none();
+}
+
+Ref model_str(I& in, Ref, const A& a) {
+  if (a.positional.empty()) return in.string("");
+  const auto text = in.display(a.positional[0]);
+  return text ? in.string(*text) : in.opaque();
+}
+
+Ref model_int(I& in, Ref, const A& a) {
+  Ref value = a.get(0);
+  if (!value) return in.integer(0);
+  if (Int* number = as<Int>(value, Type::kInt)) return number;
+  if (Int* number = as<Int>(value, Type::kBool)) return in.integer(number->value);
+  const std::string* text = text_of(value);
+  if (!text || a.positional.size() > 1) return in.opaque();
+  char* end = nullptr;
+  const int64_t number = std::strtoll(text->c_str(), &end, 10);
+  if ((text->empty() || *end != 0) && !in.expects("ValueError")) return in.opaque();
+  if (text->empty() || *end != 0)
+    return in.raise("ValueError", "invalid literal for int() with base 10: '" + *text + "'");
+  return in.integer(number);
+}
+
+Ref model_bool(I& in, Ref, const A& a) {
+  return a.get(0) ? in.boolean(in.truth(a.get(0))) : in.boolean(false);
+}
+
+Ref make_sequence(I& in, const A& a, Type type) {
+  auto* result = in.list({}, type);
+  if (!a.get(0)) return result;
+  const auto items = in.elements(a.get(0));
+  Sequence* source = sequence_of(a.get(0));
+  result->open = !items || (source && source->open);
+  if (items) result->items = *items;
+  return result;
+}
+
+Ref model_list(I& in, Ref, const A& a) {
+  return make_sequence(in, a, Type::kList);
+}
+Ref model_tuple(I& in, Ref, const A& a) {
+  return make_sequence(in, a, Type::kTuple);
+}
+Ref model_set(I& in, Ref, const A& a) {
+  return make_sequence(in, a, Type::kSet);
+}
+
+Ref model_sorted(I& in, Ref, const A& a) {
+  auto* result = static_cast<Sequence*>(make_sequence(in, a, Type::kList));
+  Ref key = a.get(8, "key");
+  if (key && key->type != Type::kNone) {  // the order is not computed, but its effects are
+    for (Ref item : std::vector<Ref>(result->items)) {
+      A one;
+      one.positional.push_back(item);
+      if (!in.call(key, one)) return nullptr;
+    }
+    return result;
+  }
+  const bool texts = std::all_of(result->items.begin(), result->items.end(),
+                                 [](Ref item) { return text_of(item) != nullptr; });
+  if (texts)
+    std::stable_sort(result->items.begin(), result->items.end(),
+                     [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
+  Ref reverse = a.get(9, "reverse");
+  if (reverse && in.truth(reverse) == std::optional(true))
+    std::reverse(result->items.begin(), result->items.end());
+  return result;
+}
+
+Ref model_reversed(I& in, Ref, const A& a) {
+  auto* result = static_cast<Sequence*>(make_sequence(in, a, Type::kList));
+  std::reverse(result->items.begin(), result->items.end());
+  return result;
+}
+
+Ref model_dict(I& in, Ref, const A& a) {
+  auto* result = in.make<Dict>();
+  result->open = a.open;
+  if (Dict* source = as<Dict>(a.get(0), Type::kDict)) {
+    for (const auto& [key, value] : source->items)
+      if (key) in.dict_set(result, key, value);
+    result->open |= source->open;
+  } else if (a.get(0)) {
+    const auto items = in.elements(a.get(0));
+    result->open |= !items;
+    for (Ref item : items.value_or(std::vector<Ref>())) {
+      Sequence* pair = sequence_of(item);
+      if (pair && pair->items.size() == 2) {
+        in.dict_set(result, pair->items[0], pair->items[1]);
+      } else {
+        result->open = true;
+      }
+    }
+  }
+  for (const auto& [name, value] : a.keywords) in.dict_set(result, std::string(name), value);
+  return result;
+}
+
+Ref model_range(I& in, Ref, const A& a) {
+  int64_t bounds[3] = {0, 0, 1};
+  if (a.positional.empty() || a.positional.size() > 3) return in.opaque();
+  for (size_t i = 0; i < a.positional.size(); i++) {
+    Int* number = as<Int>(a.positional[i], Type::kInt);
+    if (!number) return in.opaque();
+    bounds[a.positional.size() == 1 ? 1 : i] = number->value;
+  }
+  auto* result = in.list({}, Type::kTuple);
+  if (bounds[2] == 0) return in.opaque();
+  for (int64_t i = bounds[0]; bounds[2] > 0 ? i < bounds[1] : i > bounds[1]; i += bounds[2]) {
+    if (result->items.size() == 1000) {
+      result->open = true;
+      break;
+    }
+    result->items.push_back(in.integer(i));
+  }
+  return result;
+}
+
+Ref model_enumerate(I& in, Ref, const A& a) {
+  const auto items = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  if (!items) return in.opaque();
+  auto* result = in.list({});
+  for (size_t i = 0; i < items->size(); i++)
+    result->items.push_back(
+        in.list({in.integer(static_cast<int64_t>(i)), (*items)[i]}, Type::kTuple));
+  return result;
+}
+
+Ref model_zip(I& in, Ref, const A& a) {
+  std::vector<std::vector<Ref>> columns;
+  size_t rows = SIZE_MAX;
+  for (Ref item : a.positional) {
+    auto items = in.elements(item);
+    if (!items) return in.opaque();
+    rows = std::min(rows, items->size());
+    columns.push_back(std::move(*items));
+  }
+  auto* result = in.list({});
+  if (columns.empty()) return result;
+  for (size_t i = 0; i < rows; i++) {
+    std::vector<Ref> row;
+    for (const auto& column : columns) row.push_back(column[i]);
+    result->items.push_back(in.list(std::move(row), Type::kTuple));
+  }
+  return result;
+}
+
+Ref model_map(I& in, Ref, const A& a) {
+  const auto items = a.get(1) ? in.elements(a.get(1)) : std::nullopt;
+  if (!items || !a.get(0)) return in.opaque();
+  auto* result = in.list({});
+  for (Ref item : *items) {
+    A one;
+    one.positional.push_back(item);
+    Ref value = in.call(a.get(0), one);
+    if (!value) return nullptr;
+    result->items.push_back(value);
+  }
+  return result;
+}
+
+Ref model_filter(I& in, Ref, const A& a) {
+  const auto items = a.get(1) ? in.elements(a.get(1)) : std::nullopt;
+  if (!items || !a.get(0)) return in.opaque();
+  auto* result = in.list({});
+  for (Ref item : *items) {
+    Ref keep = item;
+    if (a.get(0)->type != Type::kNone) {
+      A one;
+      one.positional.push_back(item);
+      keep = in.call(a.get(0), one);
+      if (!keep) return nullptr;
+    }
+    const auto decided = in.truth(keep);
+    if (!decided) result->open = true;
+    if (decided.value_or(false)) result->items.push_back(item);
+  }
+  return result;
+}
+
+Ref any_all(I& in, const A& a, bool wanted) {
+  const auto items = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  if (!items) return in.opaque();
+  Sequence* source = sequence_of(a.get(0));
+  bool sure = !(source && source->open);
+  for (Ref item : *items) {
+    const auto decided = in.truth(item);
+    if (decided && *decided == wanted) return in.boolean(wanted);
+    sure &= decided.has_value();
+  }
+  return sure ? in.boolean(!wanted) : in.opaque();
+}
+Ref model_any(I& in, Ref, const A& a) {
+  return any_all(in, a, true);
+}
+Ref model_all(I& in, Ref, const A& a) {
+  return any_all(in, a, false);
+}
+
+Ref model_next(I& in, Ref, const A& a) {
+  const auto items = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  if (!items) return in.opaque();
+  if (!items->empty()) return items->front();
+  if (a.get(1)) return a.get(1);
+  return in.expects("StopIteration") ? in.raise("StopIteration", "") : in.opaque();
+}
+
+Ref model_first(I& in, Ref, const A& a) {
+  return a.get(0) ? a.get(0) : in.opaque();
+}
+
+Ref model_import(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(0, "name"));
+  if (!name) return in.opaque();
+  std::string full = *name;
+  if (Int* level = as<Int>(a.get(4, "level"), Type::kInt); level && level->value > 0) {
+    const auto absolute =
+        in.absolute_name(in.current_module(), static_cast<uint32_t>(level->value), *name);
+    if (!absolute) return in.raise("ImportError", "attempted relative import");
+    full = *absolute;
+  }
+  Ref module = in.import_dotted(full);
+  if (!module) return nullptr;
+  if (Ref wanted = a.get(3, "fromlist")) {
+    const auto names = in.elements(wanted);
+    for (Ref item : names.value_or(std::vector<Ref>()))
+      if (const std::string* text = text_of(item)) {
+        if (!in.import_from(module, *text)) in.clear_raised();
+      }
+    if (in.truth(wanted) != std::optional(false)) return module;
+  }
+  Ref top = in.loaded_module(full.substr(0, full.find('.')));
+  return top ? top : in.opaque();
+}
+
+Ref model_globals(I& in, Ref, const A&) {
+  Module* module = in.current_module();
+  auto* dict = in.make<Dict>();
+  if (module) {
+    module->open = true;  // whoever asks for it, writes to it
+    for (const auto& [name, value] : module->names) in.dict_set(dict, std::string(name), value);
+  }
+  dict->open = true;
+  return dict;
+}
+
+Ref model_locals(I& in, Ref, const A&) {
+  auto* dict = in.make<Dict>();
+  if (Scope* scope = in.scope())
+    for (const auto& [name, value] : *scope->names) in.dict_set(dict, std::string(name), value);
+  dict->open = true;
+  return dict;
+}
+
+Ref model_vars(I& in, Ref, const A& a) {
+  if (Module* module = as<Module>(a.get(0), Type::kModule)) module->open = true;
+  return in.opaque();
+}
+
+Ref model_dir(I& in, Ref, const A& a) {
+  Module* module = as<Module>(a.get(0), Type::kModule);
+  if (!module) return in.opaque();
+  auto* result = in.list({});
+  for (const auto& [name, value] : module->names)
+    result->items.push_back(in.string(std::string(name)));
+  std::sort(result->items.begin(), result->items.end(),
+            [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
+  result->open = module->open;
+  return result;
+}
+
+Ref model_callable(I& in, Ref, const A& a) {
+  Ref value = a.get(0);
+  if (!value || value->type == Type::kOpaque || value->type == Type::kInstance) return in.opaque();
+  return in.boolean(value->type == Type::kFunction || value->type == Type::kMethod ||
+                    value->type == Type::kClass || value->type == Type::kModel);
+}
+
+// super() of the running method: an instance-like view that starts at the bases.
+Ref model_super(I& in, Ref, const A&) {
+  Scope* scope = in.scope();
+  while (scope && !scope->owner) scope = scope->outer;
+  Instance* self = scope ? as<Instance>(scope->self, Type::kInstance) : nullptr;
+  if (!self) return in.opaque();
+  auto* view = in.make<Class>();
+  view->name = "super";
+  view->module = scope->module;
+  view->bases = scope->owner->bases;
+  view->open = true;
+  auto* instance = in.make<Instance>(view);
+  instance->target = self;
+  instance->open = true;
+  return instance;
+}
+
+Ref bound_as(I& in, const A& a, Function::Binding binding) {
+  Function* function = as<Function>(a.get(0), Type::kFunction);
+  if (!function) return a.get(0) ? a.get(0) : in.opaque();
+  function->binding = binding;
+  return function;
+}
+Ref model_property(I& in, Ref, const A& a) {
+  return bound_as(in, a, Function::kProperty);
+}
+Ref model_staticmethod(I& in, Ref, const A& a) {
+  return bound_as(in, a, Function::kStatic);
+}
+Ref model_classmethod(I& in, Ref, const A& a) {
+  return bound_as(in, a, Function::kClassMethod);
+}
+
+Ref model_type(I& in, Ref, const A& a) {
+  if (a.positional.size() == 3) {
+    auto* type = in.make<Class>();
+    const std::string* name = text_of(a.positional[0]);
+    type->name = in.keep(name ? *name : "");
+    type->module = in.current_module();
+    for (Ref base : in.elements(a.positional[1]).value_or(std::vector<Ref>())) {
+      if (Class* known = as<Class>(base, Type::kClass)) {
+        type->bases.push_back(known);
+      } else {
+        type->open = true;
+      }
+    }
+    if (Dict* names = as<Dict>(a.positional[2], Type::kDict)) {
+      for (const auto& [key, value] : names->items)
+        if (const std::string* text = key ? text_of(key) : nullptr)
+          type->names[in.keep(*text)] = value;
+      type->open |= names->open;
+    } else {
+      type->open = true;
+    }
+    return type;
+  }
+  if (Instance* instance = as<Instance>(a.get(0), Type::kInstance)) return instance->of;
+  static constexpr std::pair<Type, std::string_view> kTypes[] = {
+      {Type::kStr, "str"},   {Type::kBytes, "bytes"}, {Type::kInt, "int"},
+      {Type::kBool, "bool"}, {Type::kTuple, "tuple"}, {Type::kList, "list"},
+      {Type::kSet, "set"},   {Type::kDict, "dict"},   {Type::kNone, "NoneType"}};
+  for (const auto& [type, name] : kTypes)
+    if (a.get(0) && a.get(0)->type == type) return in.builtin_class(name);
+  return in.opaque();
+}
+
+Ref model_copy(I& in, Ref, const A& a) {
+  Ref value = a.get(0);
+  if (Sequence* sequence = sequence_of(value)) {
+    Sequence* copy = in.list(sequence->items, sequence->type);
+    copy->open = sequence->open;
+    return copy;
+  }
+  if (value && value->type == Type::kDict) return model_dict(in, nullptr, a);
+  return value ? value : in.opaque();
+}
+
+// open(path): only what reading on import needs.
+Ref model_open(I& in, Ref, const A& a) {
+  const std::string* path = text_of(a.get(0, "file"));
+  if (!path || !path->starts_with("/")) return in.opaque();
+  if (!in.tree().stat(*path) && in.expects("FileNotFoundError"))
+    return in.raise("FileNotFoundError", "No such file or directory: '" + *path + "'");
+  Instance* file = in.instance_of("File");
+  file->names["name"] = in.string(*path);
+  file->open = true;
+  return file;
+}
+
+Ref file_read(I& in, Ref self, const A&) {
+  constexpr uint64_t kMost = 1 << 20;
+  Instance* file = as<Instance>(self, Type::kInstance);
+  const auto name = file ? file->names.find("name") : Namespace::iterator();
+  if (!file || name == file->names.end()) return in.opaque();
+  const auto text = in.tree().read_text(*text_of(name->second), kMost);
+  return text ? in.string(*text) : in.opaque();
+}
+
+Ref model_compile(I&, Ref, const A& a) {
+  return a.get(0);
+}
+
+// exec(text, globals, locals): runs it and puts its names into the dictionary.
+Ref model_exec(I& in, Ref, const A& a) {
+  const std::string* code = text_of(a.get(0));
+  Dict* locals = as<Dict>(a.get(a.get(2) ? 2 : 1), Type::kDict);
+  if (code && (locals || !a.get(1))) return in.run_text(*code, locals) ? in.none() : nullptr;
+  if (Module* module = in.current_module()) module->open = true;
+  in.undecided("code made at run time (exec)");
+  return in.none();
+}
+
+Ref model_eval(I& in, Ref, const A&) {
+  return in.opaque();
+}
+
+Ref model_none(I& in, Ref, const A&) {
+  return in.none();
+}
+
+Ref model_ord(I& in, Ref, const A& a) {
+  const std::string* text = text_of(a.get(0));
+  return text && text->size() == 1 ? in.integer(static_cast<unsigned char>((*text)[0]))
+                                   : in.opaque();
+}
+
+Ref extreme(I& in, const A& a, Operator op) {
+  std::vector<Ref> items = a.positional;
+  if (items.size() == 1) {
+    auto known = in.elements(items[0]);
+    if (!known) return in.opaque();
+    items = *known;
+  }
+  if (items.empty() || !a.keywords.empty()) return in.opaque();
+  Ref best = items[0];
+  for (Ref item : items) {
+    const auto better = in.compare(op, item, best);
+    if (!better) return in.opaque();
+    if (*better) best = item;
+  }
+  return best;
+}
+Ref model_min(I& in, Ref, const A& a) {
+  return extreme(in, a, Operator::kLess);
+}
+Ref model_max(I& in, Ref, const A& a) {
+  return extreme(in, a, Operator::kGreater);
+}
+
+Ref model_repr(I& in, Ref, const A& a) {
+  if (a.get(0) && a.get(0)->type == Type::kStr) return in.string("'" + *text_of(a.get(0)) + "'");
+  return model_str(in, nullptr, a);
+}
+
+constexpr ModelRow kRows[] = {
+    {"builtins.len", model_len},
+    {"builtins.isinstance", model_isinstance},
+    {"builtins.issubclass", model_issubclass},
+    {"builtins.hasattr", model_hasattr},
+    {"builtins.getattr", model_getattr},
+    {"builtins.setattr", model_setattr},
+    {"builtins.sorted", model_sorted},
+    {"builtins.reversed", model_reversed},
+    {"builtins.range", model_range},
+    {"builtins.enumerate", model_enumerate},
+    {"builtins.zip", model_zip},
+    {"builtins.map", model_map},
+    {"builtins.filter", model_filter},
+    {"builtins.any", model_any},
+    {"builtins.all", model_all},
+    {"builtins.next", model_next},
+    {"builtins.iter", model_first},
+    {"builtins.__import__", model_import},
+    {"builtins.globals", model_globals},
+    {"builtins.locals", model_locals},
+    {"builtins.vars", model_vars},
+    {"builtins.dir", model_dir},
+    {"builtins.callable", model_callable},
+    {"builtins.super", model_super},
+    {"builtins.property", model_property},
+    {"builtins.staticmethod", model_staticmethod},
+    {"builtins.classmethod", model_classmethod},
+    {"builtins.open", model_open},
+    {"io.open", model_open},
+    {"File.read", file_read},
+    {"builtins.compile", model_compile},
+    {"builtins.exec", model_exec},
+    {"builtins.eval", model_eval},
+    {"builtins.print", model_none},
+    {"builtins.ord", model_ord},
+    {"builtins.min", model_min},
+    {"builtins.max", model_max},
+    {"builtins.repr", model_repr},
+    {"str.__new__", model_str},
+    {"int.__new__", model_int},
+    {"bool.__new__", model_bool},
+    {"list.__new__", model_list},
+    {"tuple.__new__", model_tuple},
+    {"set.__new__", model_set},
+    {"frozenset.__new__", model_set},
+    {"dict.__new__", model_dict},
+    {"type.__new__", model_type},
+    {"copy.copy", model_copy},
+    {"copy.deepcopy", model_copy},
+};
+
+}  // namespace
+
+std::span<const ModelRow> builtin_models() {
+  return kRows;
+}
+
+}  // namespace cohabit::python

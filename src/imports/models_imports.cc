@@ -1,0 +1,266 @@
+// importlib, pkgutil, and the native functions through which Python opens libraries.
+#include "imports/models.h"
+
+namespace cohabit::python {
+namespace {
+
+using I = Interpreter;
+using A = Arguments;
+
+constexpr int kRtldNow = 2;
+
+std::string_view trimmed_dots(const std::string& name, uint32_t* level) {
+  *level = 0;
+  while (*level < name.size() && name[*level] == '.') (*level)++;
+  return std::string_view(name).substr(*level);
+}
+
+// importlib.util.resolve_name
+std::optional<std::string> resolve(const std::string& name, Ref package) {
+  uint32_t level = 0;
+  const std::string_view rest = trimmed_dots(name, &level);
+  if (level == 0) return name;
+  const std::string* text = text_of(package);
+  if (!text) return std::nullopt;
+  std::string base = *text;
+  for (uint32_t i = 1; i < level; i++) {
+    const size_t dot = base.rfind('.');
+    if (dot == std::string::npos) return std::nullopt;
+    base.resize(dot);
+  }
+  return rest.empty() ? base : base + "." + std::string(rest);
+}
+
+Ref import_module(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(0, "name"));
+  if (!name) {
+    in.count_effect();
+    return in.opaque();
+  }
+  const auto full = resolve(*name, a.get(1, "package"));
+  return full ? in.import_dotted(*full) : in.opaque();
+}
+
+Ref reload(I& in, Ref, const A& a) {
+  return a.get(0) ? a.get(0) : in.opaque();
+}
+
+Instance* describe(I& in, const std::string& name, const std::string& path) {
+  Instance* spec = in.instance_of("ModuleSpec");
+  spec->names["name"] = in.string(name);
+  spec->names["origin"] = path.empty() ? in.none() : in.string(path);
+  Instance* loader = in.instance_of("Loader");
+  loader->names["name"] = in.string(name);
+  loader->names["path"] = path.empty() ? in.none() : in.string(path);
+  spec->names["loader"] = loader;
+  spec->names["submodule_search_locations"] = in.none();
+  spec->names["has_location"] = in.boolean(!path.empty());
+  spec->open = true;
+  return spec;
+}
+
+Ref find_spec(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(0, "name"));
+  if (!name) return in.opaque();
+  const auto full = resolve(*name, a.get(1, "package"));
+  if (!full) return in.opaque();
+  if (Module* loaded = as<Module>(in.loaded_module(*full), Type::kModule)) {
+    const auto spec = loaded->names.find("__spec__");
+    if (spec != loaded->names.end()) return spec->second;
+  }
+  const auto spec = in.find_spec(*full);
+  if (!spec) {
+    if (!in.raised()) return in.none();
+    if (in.raised_is("ModuleNotFoundError") && full->find('.') == std::string::npos)
+      in.clear_raised();
+    return in.raised() ? nullptr : in.none();
+  }
+  Instance* result = describe(in, spec->name, spec->path);
+  if (spec->is_package()) {
+    auto* search = in.list({});
+    for (const std::string& directory : spec->search) search->items.push_back(in.string(directory));
+    result->names["submodule_search_locations"] = search;
+  }
+  return result;
+}
+
+Ref spec_from_file(I& in, Ref, const A& a) {
+  const std::string *name = text_of(a.get(0, "name")), *path = text_of(a.get(1, "location"));
+  if (!name || !path) return in.opaque();
+  Instance* spec = describe(in, *name, *path);
+  if (Ref search = a.get(9, "submodule_search_locations")) {
+    spec->names["submodule_search_locations"] = search;
+  } else if (const size_t slash = path->rfind('/');
+             slash != std::string::npos && path->substr(slash + 1) == "__init__.py") {
+    spec->names["submodule_search_locations"] = in.list({in.string(path->substr(0, slash))});
+  }
+  return spec;
+}
+
+Ref spec_from_loader(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(0, "name"));
+  if (!name) return in.opaque();
+  Instance* spec = describe(in, *name, "");
+  if (a.get(1, "loader")) spec->names["loader"] = a.get(1, "loader");
+  return spec;
+}
+
+std::optional<ModuleSpec> file_spec(I& in, Ref value) {
+  Instance* spec = as<Instance>(value, Type::kInstance);
+  if (!spec) return std::nullopt;
+  const auto name = spec->names.find("name"), origin = spec->names.find("origin");
+  if (name == spec->names.end() || origin == spec->names.end()) return std::nullopt;
+  const std::string *n = text_of(name->second), *path = text_of(origin->second);
+  if (!n || !path) return std::nullopt;
+  ModuleSpec result{*n, ModuleKind::kSource, *path, {}};
+  for (const std::string& suffix : in.finder().extension_suffixes())
+    if (path->ends_with(suffix)) result.kind = ModuleKind::kNative;
+  const auto search = spec->names.find("submodule_search_locations");
+  if (search != spec->names.end())
+    if (Sequence* list = sequence_of(search->second))
+      for (Ref item : list->items)
+        if (const std::string* text = text_of(item)) result.search.push_back(*text);
+  return result;
+}
+
+Ref module_from_spec(I& in, Ref, const A& a) {
+  const auto spec = file_spec(in, a.get(0, "spec"));
+  if (!spec) return in.opaque();
+  auto* module = in.make<Module>();
+  module->spec = *spec;
+  module->names["__name__"] = in.string(spec->name);
+  module->names["__file__"] = in.string(spec->path);
+  module->names["__spec__"] = a.get(0, "spec");
+  const size_t dot = spec->name.rfind('.');
+  module->package = spec->is_package()         ? spec->name
+                    : dot == std::string::npos ? ""
+                                               : spec->name.substr(0, dot);
+  module->names["__package__"] = in.string(module->package);
+  if (spec->is_package()) {
+    auto* search = in.list({});
+    for (const std::string& directory : spec->search) search->items.push_back(in.string(directory));
+    module->names["__path__"] = search;
+  }
+  if (spec->kind == ModuleKind::kNative) {
+    Ref loaded = in.load_spec(*spec);
+    return loaded;
+  }
+  return module;
+}
+
+Ref exec_module(I& in, Ref, const A& a) {
+  Module* module = as<Module>(a.get(a.positional.size() > 1 ? 1 : 0), Type::kModule);
+  if (!module || module->spec.kind != ModuleKind::kSource || module->state != Module::kFresh)
+    return in.none();
+  return in.run_module(module) ? in.none() : nullptr;
+}
+
+// pkgutil.iter_modules(path, prefix): what it yields has name, ispkg and module_finder.
+Ref iter_modules(I& in, Ref, const A& a) {
+  std::vector<std::string> search;
+  Ref path = a.get(0, "path");
+  if (!path || path->type == Type::kNone) return in.opaque();
+  const auto items = in.elements(path);
+  if (!items) return in.opaque();
+  for (Ref item : *items)
+    if (const std::string* text = text_of(item)) search.push_back(*text);
+  const std::string* prefix = text_of(a.get(1, "prefix"));
+  auto* result = in.list({});
+  for (const std::string& name : in.finder().names_in(search)) {
+    const auto spec = in.finder().find(name, search);
+    Ref full = in.string((prefix ? *prefix : "") + name);
+    auto* row = in.list({in.opaque(), full, in.boolean(spec && spec->is_package())}, Type::kTuple);
+    result->items.push_back(row);
+  }
+  return result;
+}
+
+Ref distribution_version(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(0));
+  if (!name) return in.opaque();
+  if (const Distribution* found = in.distributions().find(*name)) return in.string(found->version);
+  return in.raise("PackageNotFoundError", *name);
+}
+
+// --- native functions that open libraries
+
+Ref dlopen(I& in, Ref self, const A& a) {
+  Ref value = a.get(0);
+  std::optional<std::string> name;
+  if (!value) return in.opaque();
+  if (const std::string* text = text_of(value)) {
+    name = *text;
+  } else if (value->type != Type::kNone) {
+    in.undecided("the name of a library that is opened");
+    return in.opaque();
+  }
+  Int* mode = as<Int>(a.get(1), Type::kInt);
+  const int flags = (mode ? static_cast<int>(mode->value) : 0) | kRtldNow;
+  const auto* callee = static_cast<Opaque*>(self);
+  std::string caller;
+  if (self && self->type == Type::kOpaque) caller = in.library_of(callee->name);
+  return in.open_library(name, flags, caller);
+}
+
+Ref ctypes_dlopen(I& in, Ref, const A& a) {
+  auto callee = in.make<Opaque>("_ctypes");
+  return dlopen(in, callee, a);
+}
+
+Ref cffi_load(I& in, Ref, const A& a) {
+  auto callee = in.make<Opaque>("_cffi_backend");
+  return dlopen(in, callee, a);
+}
+
+// _codecs_jp.getcodec(name): a LookupError for what this codec module does not have.
+Ref getcodec(I& in, Ref self, const A& a) {
+  const std::string* name = text_of(a.get(0));
+  Opaque* callee = as<Opaque>(self, Type::kOpaque);
+  if (!name || !callee) return in.opaque();
+  const auto file = in.tree().map(in.library_of(callee->name));
+  if (!file) return in.opaque();
+  const std::string whole = std::string(1, '\0') + *name + '\0';
+  if (file->bytes().text().find(whole) != std::string_view::npos) return in.opaque();
+  return in.raise("LookupError", "no such codec is supported.");
+}
+
+// TF_LoadLibrary of TensorFlow's C API opens through its own framework library.
+Ref open_from_native(I& in, Ref self, const A& a) {
+  return dlopen(in, self, a);
+}
+
+constexpr ModelRow kRows[] = {
+    {"importlib.import_module", import_module},
+    {"importlib.reload", reload},
+    {"importlib.util.find_spec", find_spec},
+    {"importlib.util.spec_from_file_location", spec_from_file},
+    {"importlib.util.spec_from_loader", spec_from_loader},
+    {"importlib.util.module_from_spec", module_from_spec},
+    {"_frozen_importlib.spec_from_loader", spec_from_loader},
+    {"_frozen_importlib_external.spec_from_file_location", spec_from_file},
+    {"_frozen_importlib.module_from_spec", module_from_spec},
+    {"_frozen_importlib.ModuleSpec", spec_from_loader},
+    {"Loader.exec_module", exec_module},
+    {"pkgutil.iter_modules", iter_modules},
+    {"importlib.metadata.version", distribution_version},
+    {"importlib_metadata.version", distribution_version},
+    {"_ctypes.dlopen", ctypes_dlopen},
+    {"_cffi_backend.load_library", cffi_load},
+    {"_codecs_cn.getcodec", getcodec},
+    {"_codecs_hk.getcodec", getcodec},
+    {"_codecs_iso2022.getcodec", getcodec},
+    {"_codecs_jp.getcodec", getcodec},
+    {"_codecs_kr.getcodec", getcodec},
+    {"_codecs_tw.getcodec", getcodec},
+    {"tensorflow.python.client._pywrap_tf_session.TF_LoadLibrary", open_from_native},
+    {"tensorflow.python.client.pywrap_tf_session.TF_LoadLibrary", open_from_native},
+    {"tensorflow.python.pywrap_tensorflow.TF_LoadLibrary", open_from_native},
+};
+
+}  // namespace
+
+std::span<const ModelRow> import_models() {
+  return kRows;
+}
+
+}  // namespace cohabit::python

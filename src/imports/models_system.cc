@@ -1,0 +1,466 @@
+// The parts of sys, os, glob, platform and pathlib that modules ask on import.
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "imports/models.h"
+
+namespace cohabit::python {
+namespace {
+
+using I = Interpreter;
+using A = Arguments;
+
+// --- sys
+
+Ref sys_setdlopenflags(I& in, Ref, const A& a) {
+  if (Int* flags = as<Int>(a.get(0), Type::kInt)) in.dlopen_flags = static_cast<int>(flags->value);
+  in.count_effect();
+  return in.none();
+}
+Ref sys_getdlopenflags(I& in, Ref, const A&) {
+  return in.integer(in.dlopen_flags);
+}
+Ref sys_exit(I& in, Ref, const A&) {
+  return in.raise("SystemExit", "");
+}
+Ref sys_intern(I& in, Ref, const A& a) {
+  return a.get(0) ? a.get(0) : in.opaque();
+}
+Ref returns_none(I& in, Ref, const A&) {
+  return in.none();
+}
+Ref returns_false(I& in, Ref, const A&) {
+  return in.boolean(false);
+}
+Ref returns_first(I& in, Ref, const A& a) {
+  return a.get(0) ? a.get(0) : in.opaque();
+}
+
+// sys._getframe(n): modules ask it for the file of their caller.
+Ref sys_getframe(I& in, Ref, const A& a) {
+  Int* depth = as<Int>(a.get(0), Type::kInt);
+  Module* module =
+      in.module_of_frame(depth && depth->value > 0 ? static_cast<size_t>(depth->value) : 0);
+  if (!module) return in.opaque();
+  Instance* code = in.instance_of("namespace");
+  code->names["co_filename"] = in.string(module->spec.path);
+  code->open = true;
+  Instance* frame = in.instance_of("Frame");
+  frame->names["f_code"] = code;
+  auto* globals = in.make<Dict>();
+  in.dict_set(globals, std::string("__name__"), in.string(module->spec.name));
+  in.dict_set(globals, std::string("__file__"), in.string(module->spec.path));
+  globals->open = true;
+  frame->names["f_globals"] = globals;
+  frame->open = true;
+  return frame;
+}
+
+Ref inspect_getfile(I& in, Ref, const A& a) {
+  if (Module* module = as<Module>(a.get(0), Type::kModule))
+    return module->spec.path.empty() ? in.opaque() : in.string(module->spec.path);
+  Instance* frame = as<Instance>(a.get(0), Type::kInstance);
+  if (!frame || frame->of->name != "Frame") return in.opaque();
+  return in.attribute(frame->names["f_code"], "co_filename");
+}
+
+// --- paths
+
+std::string normal(const std::string& path) {
+  std::vector<std::string> parts;
+  const bool absolute = path.starts_with("/");
+  for (size_t at = 0; at <= path.size();) {
+    size_t end = path.find('/', at);
+    if (end == std::string::npos) end = path.size();
+    const std::string part = path.substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == ".." && !parts.empty() && parts.back() != "..") {
+      parts.pop_back();
+    } else if (part != ".." || !absolute) {
+      parts.push_back(part);
+    }
+  }
+  std::string result;
+  for (const std::string& part : parts) result += (result.empty() ? "" : "/") + part;
+  if (absolute) return "/" + result;
+  return result.empty() ? "." : result;
+}
+
+std::string joined(std::string base, const std::string& part) {
+  if (part.starts_with("/")) return part;
+  if (base.empty() || base.ends_with("/")) return base + part;
+  return base + "/" + part;
+}
+
+std::pair<std::string, std::string> split_path(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  std::string head = path.substr(0, slash + 1);
+  if (head.find_first_not_of('/') != std::string::npos) head.resize(head.find_last_not_of('/') + 1);
+  return {head, path.substr(slash + 1)};
+}
+
+size_t extension_at(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  const size_t first = name.find_first_not_of('.');
+  return dot == std::string::npos || first == std::string::npos || dot < first ? name.size() : dot;
+}
+
+Ref path_join(I& in, Ref, const A& a) {
+  std::string result;
+  for (size_t i = 0; i < a.positional.size(); i++) {
+    const std::string* part = text_of(a.positional[i]);
+    if (!part) return in.opaque();
+    result = i ? joined(std::move(result), *part) : *part;
+  }
+  return a.open || a.positional.empty() ? in.opaque() : in.string(std::move(result));
+}
+
+template <class F>
+Ref on_text(I& in, const A& a, F function) {
+  const std::string* text = text_of(a.get(0));
+  return text ? function(*text) : in.opaque();
+}
+
+Ref path_dirname(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) { return in.string(split_path(p).first); });
+}
+Ref path_basename(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) { return in.string(split_path(p).second); });
+}
+Ref path_split(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) -> Ref {
+    const auto [head, tail] = split_path(p);
+    return in.list({in.string(head), in.string(tail)}, Type::kTuple);
+  });
+}
+Ref path_splitext(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) -> Ref {
+    const size_t name = p.rfind('/') == std::string::npos ? 0 : p.rfind('/') + 1;
+    const size_t dot = name + extension_at(p.substr(name));
+    return in.list({in.string(p.substr(0, dot)), in.string(p.substr(dot))}, Type::kTuple);
+  });
+}
+Ref path_abspath(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) {
+    return p.starts_with("/") ? in.string(normal(p)) : in.opaque();
+  });
+}
+Ref path_normpath(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) { return in.string(normal(p)); });
+}
+Ref path_realpath(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) {
+    if (!p.starts_with("/")) return in.opaque();
+    return in.string(in.tree().real_path(p).value_or(normal(p)));
+  });
+}
+Ref path_isabs(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) { return in.boolean(p.starts_with("/")); });
+}
+
+// What a relative path means is not known: the current directory is the user's.
+std::optional<bool> check_file(I& in, const std::string& path, char kind) {
+  if (!path.starts_with("/")) return path.empty() ? std::optional(false) : std::nullopt;
+  const auto status = in.tree().stat(path);
+  if (!status) return false;
+  if (kind == 'd') return status->is_directory();
+  if (kind == 'f') return status->is_regular();
+  return true;
+}
+template <char Kind>
+Ref path_check(I& in, Ref self, const A& a) {
+  const std::string* path = text_of(self ? self : a.get(0));
+  return path ? in.boolean(check_file(in, *path, Kind)) : in.opaque();
+}
+
+Ref names_below(I& in, const std::string& directory) {
+  const auto status = in.tree().stat(directory);
+  if (!status || !status->is_directory())
+    return in.raise("FileNotFoundError", "No such file or directory: '" + directory + "'");
+  auto* result = in.list({});
+  for (const std::string& name : in.tree().list(directory))
+    result->items.push_back(in.string(name));
+  return result;
+}
+Ref os_listdir(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& p) {
+    return p.starts_with("/") ? names_below(in, p) : in.opaque();
+  });
+}
+
+// glob with wildcards in any component; "**" goes any depth when recursive.
+void expand(I& in, const std::string& base, const std::vector<std::string>& parts, size_t at,
+            std::vector<std::string>& found, int depth) {
+  if (found.size() > 10000 || depth > 12) return;
+  if (at == parts.size()) {
+    found.push_back(base);
+    return;
+  }
+  const std::string& part = parts[at];
+  if (part == "**") {
+    expand(in, base, parts, at + 1, found, depth);
+    for (const std::string& name : in.tree().list(base)) {
+      const std::string below = joined(base, name);
+      const auto status = in.tree().stat(below);
+      if (status && status->is_directory()) expand(in, below, parts, at, found, depth + 1);
+    }
+    return;
+  }
+  if (part.find_first_of("*?[") == std::string::npos) {
+    const std::string next = joined(base, part);
+    if (in.tree().stat(next)) expand(in, next, parts, at + 1, found, depth);
+    return;
+  }
+  for (const std::string& name : in.tree().list(base))
+    if (fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0)
+      expand(in, joined(base, name), parts, at + 1, found, depth);
+}
+
+std::vector<std::string> glob_in(I& in, const std::string& pattern) {
+  std::vector<std::string> parts, found;
+  for (size_t at = 1; at < pattern.size();) {
+    size_t end = pattern.find('/', at);
+    if (end == std::string::npos) end = pattern.size();
+    if (end > at) parts.push_back(pattern.substr(at, end - at));
+    at = end + 1;
+  }
+  expand(in, "/", parts, 0, found, 0);
+  return found;
+}
+
+Ref glob_glob(I& in, Ref, const A& a) {
+  return on_text(in, a, [&](const std::string& pattern) -> Ref {
+    if (!pattern.starts_with("/")) return in.opaque();
+    auto* result = in.list({});
+    for (const std::string& path : glob_in(in, pattern)) result->items.push_back(in.string(path));
+    return result;
+  });
+}
+
+Ref os_getenv(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(0));
+  if (!name) return in.opaque();
+  if (Ref value = in.dict_get(in.environment(), *name)) return value;
+  return a.get(1, "default") ? a.get(1, "default") : in.none();
+}
+
+Ref os_uname(I& in, Ref, const A&) {
+  Instance* result = in.instance_of("object");
+  result->names["sysname"] = in.string("Linux");
+  result->names["machine"] =
+      in.string(in.finder().interpreter().elf_machine == 183 ? "aarch64" : "x86_64");
+  result->open = true;
+  return result;
+}
+
+// --- platform
+
+Ref platform_system(I& in, Ref, const A&) {
+  return in.string("Linux");
+}
+Ref platform_machine(I& in, Ref, const A&) {
+  return in.string(in.finder().interpreter().elf_machine == 183 ? "aarch64" : "x86_64");
+}
+Ref platform_implementation(I& in, Ref, const A&) {
+  return in.string("CPython");
+}
+Ref platform_version(I& in, Ref, const A&) {
+  return in.string(in.finder().interpreter().version);
+}
+Ref platform_version_tuple(I& in, Ref, const A&) {
+  const Interpreter& unused = in;
+  (void)unused;
+  const auto& python = in.finder().interpreter();
+  return in.list({in.string(std::to_string(python.major)), in.string(std::to_string(python.minor)),
+                  in.string("0")},
+                 Type::kTuple);
+}
+
+// --- pathlib
+
+Ref path_new(I& in, Ref, const A& a) {
+  Ref text = path_join(in, nullptr, a);
+  return text_of(text) ? in.path(*text_of(text)) : in.opaque();
+}
+Ref path_parent(I& in, Ref self, const A&) {
+  const std::string* path = text_of(self);
+  return path ? in.path(split_path(*path).first) : in.opaque();
+}
+Ref path_parents(I& in, Ref self, const A&) {
+  auto* result = in.list({}, Type::kTuple);
+  std::string path = *text_of(self);
+  for (int i = 0; i < 64 && path != "/" && !path.empty(); i++) {
+    path = split_path(path).first;
+    result->items.push_back(in.path(path));
+  }
+  return result;
+}
+Ref path_name(I& in, Ref self, const A&) {
+  return in.string(split_path(*text_of(self)).second);
+}
+Ref path_stem(I& in, Ref self, const A&) {
+  const std::string name = split_path(*text_of(self)).second;
+  return in.string(name.substr(0, extension_at(name)));
+}
+Ref path_suffix(I& in, Ref self, const A&) {
+  const std::string name = split_path(*text_of(self)).second;
+  return in.string(name.substr(extension_at(name)));
+}
+Ref path_joinpath(I& in, Ref self, const A& a) {
+  A all = a;
+  all.positional.insert(all.positional.begin(), self);
+  return path_new(in, nullptr, all);
+}
+Ref path_resolve(I& in, Ref self, const A&) {
+  const std::string* path = text_of(self);
+  if (!path || !path->starts_with("/")) return in.opaque();
+  return in.path(in.tree().real_path(*path).value_or(normal(*path)));
+}
+Ref path_self(I&, Ref self, const A&) {
+  return self;
+}
+Ref path_as_string(I& in, Ref self, const A&) {
+  return in.string(*text_of(self));
+}
+Ref path_iterdir(I& in, Ref self, const A&) {
+  const std::string& path = *text_of(self);
+  if (!path.starts_with("/")) return in.opaque();
+  Ref names = names_below(in, path);
+  if (!names) return nullptr;
+  for (Ref& item : sequence_of(names)->items) item = in.path(joined(path, *text_of(item)));
+  return names;
+}
+template <bool Recursive>
+Ref path_glob(I& in, Ref self, const A& a) {
+  const std::string* pattern = text_of(a.get(0));
+  const std::string& path = *text_of(self);
+  if (!pattern || !path.starts_with("/")) return in.opaque();
+  auto* result = in.list({});
+  for (const std::string& found :
+       glob_in(in, joined(path, Recursive ? "**/" + *pattern : *pattern)))
+    result->items.push_back(in.path(found));
+  return result;
+}
+
+Ref version_new(I& in, Ref, const A& a) {
+  if (Str* version = as<Str>(a.get(0), Type::kVersion)) return version;
+  const std::string* text = text_of(a.get(0));
+  return text ? static_cast<Ref>(in.make<Str>(Type::kVersion, *text)) : in.opaque();
+}
+
+Ref version_part(I& in, Ref self, int part) {
+  const std::string& text = static_cast<Str*>(self)->text;
+  size_t at = 0;
+  for (int i = 0; i < part && at != std::string::npos; i++) {
+    at = text.find('.', at);
+    if (at != std::string::npos) at++;
+  }
+  if (at == std::string::npos) return in.integer(0);
+  return in.integer(std::strtoll(text.c_str() + at, nullptr, 10));
+}
+Ref version_major(I& in, Ref self, const A&) {
+  return version_part(in, self, 0);
+}
+Ref version_minor(I& in, Ref self, const A&) {
+  return version_part(in, self, 1);
+}
+Ref version_micro(I& in, Ref self, const A&) {
+  return version_part(in, self, 2);
+}
+Ref version_release(I& in, Ref self, const A&) {
+  return in.list({version_part(in, self, 0), version_part(in, self, 1), version_part(in, self, 2)},
+                 Type::kTuple);
+}
+Ref version_public(I& in, Ref self, const A&) {
+  const std::string& text = static_cast<Str*>(self)->text;
+  return in.string(text.substr(0, text.find('+')));
+}
+
+constexpr ModelRow kRows[] = {
+    {"sys.setdlopenflags", sys_setdlopenflags},
+    {"sys.getdlopenflags", sys_getdlopenflags},
+    {"sys.exit", sys_exit},
+    {"sys.intern", sys_intern},
+    {"sys.gettrace", returns_none},
+    {"sys.settrace", returns_none},
+    {"sys.audit", returns_none},
+    {"sys.is_finalizing", returns_false},
+    {"sys._getframe", sys_getframe},
+    {"inspect.getfile", inspect_getfile},
+    {"inspect.getsourcefile", inspect_getfile},
+    {"posix.uname", os_uname},
+    {"posix.fspath", returns_first},
+    {"posix.listdir", os_listdir},
+    {"os.fspath", returns_first},
+    {"os.getenv", os_getenv},
+    {"os.listdir", os_listdir},
+    {"posixpath.join", path_join},
+    {"posixpath.dirname", path_dirname},
+    {"posixpath.basename", path_basename},
+    {"posixpath.split", path_split},
+    {"posixpath.splitext", path_splitext},
+    {"posixpath.abspath", path_abspath},
+    {"posixpath.normpath", path_normpath},
+    {"posixpath.realpath", path_realpath},
+    {"posixpath.isabs", path_isabs},
+    {"posixpath.lexists", path_check<'e'>},
+    {"posixpath.expanduser", returns_first},
+    {"genericpath.exists", path_check<'e'>},
+    {"genericpath.isfile", path_check<'f'>},
+    {"genericpath.isdir", path_check<'d'>},
+    {"posixpath.exists", path_check<'e'>},
+    {"posixpath.isfile", path_check<'f'>},
+    {"posixpath.isdir", path_check<'d'>},
+    {"glob.glob", glob_glob},
+    {"glob.iglob", glob_glob},
+    {"platform.system", platform_system},
+    {"platform.machine", platform_machine},
+    {"platform.processor", platform_machine},
+    {"platform.python_implementation", platform_implementation},
+    {"platform.python_version", platform_version},
+    {"platform.python_version_tuple", platform_version_tuple},
+    {"Path.__new__", path_new},
+    {"Path.parent()", path_parent},
+    {"Path.parents()", path_parents},
+    {"Path.name()", path_name},
+    {"Path.stem()", path_stem},
+    {"Path.suffix()", path_suffix},
+    {"Path.joinpath", path_joinpath},
+    {"Path.resolve", path_resolve},
+    {"Path.absolute", path_self},
+    {"Path.expanduser", path_self},
+    {"Path.as_posix", path_as_string},
+    {"Path.__str__", path_as_string},
+    {"Path.__fspath__", path_as_string},
+    {"Path.exists", path_check<'e'>},
+    {"Path.is_file", path_check<'f'>},
+    {"Path.is_dir", path_check<'d'>},
+    {"Path.iterdir", path_iterdir},
+    {"Path.glob", path_glob<false>},
+    {"Path.rglob", path_glob<true>},
+    {"pathlib.Path", path_new},
+    {"pathlib.PosixPath", path_new},
+    {"pathlib.PurePath", path_new},
+    {"pathlib.PurePosixPath", path_new},
+    {"distutils.version.LooseVersion", version_new},
+    {"distutils.version.StrictVersion", version_new},
+    {"packaging.version.Version", version_new},
+    {"packaging.version.parse", version_new},
+    {"Version.major()", version_major},
+    {"Version.minor()", version_minor},
+    {"Version.micro()", version_micro},
+    {"Version.release()", version_release},
+    {"Version.public()", version_public},
+    {"Version.base_version()", version_public},
+};
+
+}  // namespace
+
+std::span<const ModelRow> system_models() {
+  return kRows;
+}
+
+}  // namespace cohabit::python

@@ -1,0 +1,566 @@
+// Methods of strings, lists, sets, dictionaries and paths.
+#include <algorithm>
+#include <cctype>
+
+#include "imports/models.h"
+
+namespace cohabit::python {
+namespace {
+
+using I = Interpreter;
+using A = Arguments;
+
+const std::string& own(Ref self) {
+  return static_cast<Str*>(self)->text;
+}
+
+// Both "self.method(x)" and "str.method(self, x)".
+struct Call {
+  Ref self;
+  A arguments;
+  Call(Ref bound, const A& given) : self(bound), arguments(given) {
+    if (!self && !arguments.positional.empty()) {
+      self = arguments.positional[0];
+      arguments.positional.erase(arguments.positional.begin());
+    }
+  }
+  const std::string* text() const { return self ? text_of(self) : nullptr; }
+};
+
+std::optional<bool> affix(Ref wanted, const std::string& text, bool start) {
+  if (Sequence* several = sequence_of(wanted)) {
+    for (Ref item : several->items) {
+      const auto one = affix(item, text, start);
+      if (!one || *one) return one;
+    }
+    return false;
+  }
+  const std::string* part = text_of(wanted);
+  if (!part) return std::nullopt;
+  return start ? text.starts_with(*part) : text.ends_with(*part);
+}
+
+Ref str_startswith(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  Ref wanted = call.arguments.get(0);
+  if (!call.text() || !wanted || call.arguments.positional.size() > 1) return in.opaque();
+  return in.boolean(affix(wanted, *call.text(), true));
+}
+
+Ref str_endswith(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  Ref wanted = call.arguments.get(0);
+  if (!call.text() || !wanted) return in.opaque();
+  return in.boolean(affix(wanted, *call.text(), false));
+}
+
+template <class F>
+Ref transformed(I& in, Ref self, const A& a, F letter) {
+  const Call call(self, a);
+  if (!call.text()) return in.opaque();
+  std::string text = *call.text();
+  for (char& c : text) c = static_cast<char>(letter(static_cast<unsigned char>(c)));
+  return in.string(std::move(text));
+}
+Ref str_lower(I& in, Ref self, const A& a) {
+  return transformed(in, self, a, [](int c) { return std::tolower(c); });
+}
+Ref str_upper(I& in, Ref self, const A& a) {
+  return transformed(in, self, a, [](int c) { return std::toupper(c); });
+}
+
+Ref strip(I& in, Ref self, const A& a, bool left, bool right) {
+  const Call call(self, a);
+  if (!call.text()) return in.opaque();
+  const std::string* given = text_of(call.arguments.get(0));
+  if (call.arguments.get(0) && !given) return in.opaque();
+  const std::string letters = given ? *given : " \t\n\r\f\v";
+  const std::string& text = *call.text();
+  size_t begin = left ? text.find_first_not_of(letters) : 0;
+  if (begin == std::string::npos) return in.string("");
+  size_t end = right ? text.find_last_not_of(letters) + 1 : text.size();
+  return in.string(end > begin ? text.substr(begin, end - begin) : "");
+}
+Ref str_strip(I& in, Ref self, const A& a) {
+  return strip(in, self, a, true, true);
+}
+Ref str_lstrip(I& in, Ref self, const A& a) {
+  return strip(in, self, a, true, false);
+}
+Ref str_rstrip(I& in, Ref self, const A& a) {
+  return strip(in, self, a, false, true);
+}
+
+std::vector<std::string> split_text(const std::string& text, const std::string* separator,
+                                    int64_t most, bool from_right) {
+  std::vector<std::string> parts;
+  if (!separator) {
+    for (size_t at = 0; at < text.size();) {
+      const size_t begin = text.find_first_not_of(" \t\n\r\f\v", at);
+      if (begin == std::string::npos) break;
+      size_t end = text.find_first_of(" \t\n\r\f\v", begin);
+      if (most >= 0 && static_cast<int64_t>(parts.size()) == most) end = text.size();
+      if (end == std::string::npos) end = text.size();
+      parts.push_back(text.substr(begin, end - begin));
+      at = end;
+    }
+    return parts;
+  }
+  if (from_right) {
+    std::string rest = text;
+    while (most < 0 || static_cast<int64_t>(parts.size()) < most) {
+      const size_t at = rest.rfind(*separator);
+      if (at == std::string::npos) break;
+      parts.push_back(rest.substr(at + separator->size()));
+      rest.resize(at);
+    }
+    parts.push_back(rest);
+    std::reverse(parts.begin(), parts.end());
+    return parts;
+  }
+  size_t at = 0;
+  while (most < 0 || static_cast<int64_t>(parts.size()) < most) {
+    const size_t end = text.find(*separator, at);
+    if (end == std::string::npos) break;
+    parts.push_back(text.substr(at, end - at));
+    at = end + separator->size();
+  }
+  parts.push_back(text.substr(at));
+  return parts;
+}
+
+Ref split(I& in, Ref self, const A& a, bool from_right) {
+  const Call call(self, a);
+  Ref given = call.arguments.get(0, "sep");
+  const std::string* separator = text_of(given);
+  if (!call.text() || (given && !separator && given->type != Type::kNone) ||
+      (separator && separator->empty()))
+    return in.opaque();
+  Int* most = as<Int>(call.arguments.get(1, "maxsplit"), Type::kInt);
+  auto* result = in.list({});
+  for (std::string& part : split_text(*call.text(), separator, most ? most->value : -1, from_right))
+    result->items.push_back(in.string(std::move(part)));
+  return result;
+}
+Ref str_split(I& in, Ref self, const A& a) {
+  return split(in, self, a, false);
+}
+Ref str_rsplit(I& in, Ref self, const A& a) {
+  return split(in, self, a, true);
+}
+
+Ref str_splitlines(I& in, Ref self, const A&) {
+  if (!self) return in.opaque();
+  const std::string newline = "\n";
+  auto* result = in.list({});
+  for (std::string& part : split_text(own(self), &newline, -1, false))
+    result->items.push_back(in.string(std::move(part)));
+  return result;
+}
+
+Ref partition(I& in, Ref self, const A& a, bool from_right) {
+  const Call call(self, a);
+  const std::string* separator = text_of(call.arguments.get(0));
+  if (!call.text() || !separator || separator->empty()) return in.opaque();
+  const std::string& text = *call.text();
+  const size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
+  std::array<std::string, 3> parts;
+  if (at == std::string::npos) {
+    parts[from_right ? 2 : 0] = text;
+  } else {
+    parts = {text.substr(0, at), *separator, text.substr(at + separator->size())};
+  }
+  return in.list({in.string(parts[0]), in.string(parts[1]), in.string(parts[2])}, Type::kTuple);
+}
+Ref str_partition(I& in, Ref self, const A& a) {
+  return partition(in, self, a, false);
+}
+Ref str_rpartition(I& in, Ref self, const A& a) {
+  return partition(in, self, a, true);
+}
+
+Ref str_join(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  const auto items = call.arguments.get(0) ? in.elements(call.arguments.get(0)) : std::nullopt;
+  if (!call.text() || !items) return in.opaque();
+  Sequence* source = sequence_of(call.arguments.get(0));
+  if (source && source->open) return in.opaque();
+  std::string result;
+  for (size_t i = 0; i < items->size(); i++) {
+    const std::string* text = text_of((*items)[i]);
+    if (!text) return in.opaque();
+    if (i) result += *call.text();
+    result += *text;
+  }
+  return in.string(std::move(result));
+}
+
+Ref str_replace(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  const std::string *from = text_of(call.arguments.get(0)), *to = text_of(call.arguments.get(1));
+  if (!call.text() || !from || !to || from->empty()) return in.opaque();
+  std::string result;
+  const std::string& text = *call.text();
+  size_t at = 0;
+  for (size_t found; (found = text.find(*from, at)) != std::string::npos;
+       at = found + from->size()) {
+    result += text.substr(at, found - at) + *to;
+    if (result.size() > (1 << 20)) return in.opaque();
+  }
+  return in.string(result + text.substr(at));
+}
+
+Ref str_find(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  const std::string* part = text_of(call.arguments.get(0));
+  if (!call.text() || !part || call.arguments.positional.size() > 1) return in.opaque();
+  const size_t at = call.text()->find(*part);
+  return in.integer(at == std::string::npos ? -1 : static_cast<int64_t>(at));
+}
+
+Ref str_isdigit(I& in, Ref self, const A&) {
+  if (!self) return in.opaque();
+  const std::string& text = own(self);
+  return in.boolean(!text.empty() && std::all_of(text.begin(), text.end(),
+                                                 [](unsigned char c) { return std::isdigit(c); }));
+}
+
+Ref str_removeprefix(I& in, Ref self, const A& a) {
+  const std::string* part = text_of(a.get(0));
+  if (!self || !part) return in.opaque();
+  return in.string(own(self).starts_with(*part) ? own(self).substr(part->size()) : own(self));
+}
+
+Ref str_removesuffix(I& in, Ref self, const A& a) {
+  const std::string* part = text_of(a.get(0));
+  if (!self || !part) return in.opaque();
+  return in.string(own(self).ends_with(*part) ? own(self).substr(0, own(self).size() - part->size())
+                                              : own(self));
+}
+
+// "{} {0} {name}" without format specifications.
+Ref str_format(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  if (!call.text()) return in.opaque();
+  const std::string& text = *call.text();
+  std::string result;
+  size_t next = 0;
+  for (size_t i = 0; i < text.size(); i++) {
+    if ((text[i] == '{' || text[i] == '}') && i + 1 < text.size() && text[i + 1] == text[i]) {
+      result += text[i++];
+      continue;
+    }
+    if (text[i] != '{') {
+      result += text[i];
+      continue;
+    }
+    const size_t end = text.find('}', i);
+    if (end == std::string::npos) return in.opaque();
+    const std::string field = text.substr(i + 1, end - i - 1);
+    const bool number =
+        std::all_of(field.begin(), field.end(), [](unsigned char c) { return std::isdigit(c); });
+    Ref value = nullptr;
+    if (field.empty()) {
+      value = call.arguments.get(next++);
+    } else if (number && field.size() < 4) {
+      value = call.arguments.get(static_cast<size_t>(std::stoi(field)));
+    } else {
+      value = call.arguments.get(SIZE_MAX, field);
+    }
+    const auto part = value ? in.display(value) : std::nullopt;
+    if (!part) return in.opaque();
+    result += *part;
+    i = end;
+  }
+  return in.string(std::move(result));
+}
+
+// "%s %d %(name)s"
+Ref str_percent(I& in, Ref self, const A& a) {
+  const std::string& text = own(self);
+  Ref right = a.get(1);
+  Sequence* tuple = as<Sequence>(right, Type::kTuple);
+  Dict* dict = as<Dict>(right, Type::kDict);
+  std::string result;
+  size_t next = 0;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (text[i] != '%') {
+      result += text[i];
+      continue;
+    }
+    if (++i >= text.size()) return in.opaque();
+    if (text[i] == '%') {
+      result += '%';
+      continue;
+    }
+    Ref value = nullptr;
+    if (text[i] == '(') {
+      const size_t end = text.find(')', i);
+      if (end == std::string::npos || !dict) return in.opaque();
+      value = in.dict_get(dict, text.substr(i + 1, end - i - 1));
+      i = end + 1;
+    } else if (tuple) {
+      value = next < tuple->items.size() ? tuple->items[next] : nullptr;
+      next++;
+    } else if (next++ == 0) {
+      value = right;
+    }
+    if (i >= text.size() || (text[i] != 's' && text[i] != 'd' && text[i] != 'i'))
+      return in.opaque();
+    const auto part = value ? in.display(value) : std::nullopt;
+    if (!part) return in.opaque();
+    result += *part;
+  }
+  return in.string(std::move(result));
+}
+
+Ref str_encode(I& in, Ref self, const A&) {
+  return self ? in.make<Str>(Type::kBytes, own(self)) : in.opaque();
+}
+Ref bytes_decode(I& in, Ref self, const A&) {
+  return self ? in.string(own(self)) : in.opaque();
+}
+
+// --- lists and sets
+
+Ref list_append(I& in, Ref self, const A& a) {
+  Sequence* list = sequence_of(self);
+  if (list && a.get(0)) list->items.push_back(a.get(0));
+  in.count_effect();
+  return in.none();
+}
+
+Ref list_extend(I& in, Ref self, const A& a) {
+  Sequence* list = sequence_of(self);
+  if (!list) return in.none();
+  for (Ref given : a.positional) {
+    if (const auto items = in.elements(given)) {
+      list->items.insert(list->items.end(), items->begin(), items->end());
+    } else {
+      list->open = true;
+    }
+  }
+  in.count_effect();
+  return in.none();
+}
+
+Ref list_insert(I& in, Ref self, const A& a) {
+  Sequence* list = sequence_of(self);
+  Int* at = as<Int>(a.get(0), Type::kInt);
+  if (list && a.get(1)) {
+    const size_t place =
+        at && at->value >= 0 ? std::min(static_cast<size_t>(at->value), list->items.size()) : 0;
+    list->items.insert(list->items.begin() + static_cast<ptrdiff_t>(place), a.get(1));
+  }
+  in.count_effect();
+  return in.none();
+}
+
+Ref list_remove(I& in, Ref self, const A& a) {
+  Sequence* list = sequence_of(self);
+  if (!list || !a.get(0)) return in.none();
+  for (size_t i = 0; i < list->items.size(); i++)
+    if (in.equal(list->items[i], a.get(0)) == std::optional(true)) {
+      list->items.erase(list->items.begin() + static_cast<ptrdiff_t>(i));
+      break;
+    }
+  return in.none();
+}
+
+Ref list_pop(I& in, Ref self, const A& a) {
+  Sequence* list = sequence_of(self);
+  if (!list || list->open || list->items.empty()) return in.opaque();
+  Int* at = as<Int>(a.get(0), Type::kInt);
+  if (a.get(0) && (!at || at->value != 0)) return in.opaque();
+  const size_t place = at ? 0 : list->items.size() - 1;
+  Ref value = list->items[place];
+  list->items.erase(list->items.begin() + static_cast<ptrdiff_t>(place));
+  return value;
+}
+
+Ref list_copy(I& in, Ref self, const A&) {
+  Sequence* list = sequence_of(self);
+  if (!list) return in.opaque();
+  Sequence* copy = in.list(list->items, list->type);
+  copy->open = list->open;
+  return copy;
+}
+
+Ref list_clear(I& in, Ref self, const A&) {
+  if (Sequence* list = sequence_of(self)) list->items.clear();
+  return in.none();
+}
+
+Ref list_sort(I& in, Ref self, const A&) {
+  Sequence* list = sequence_of(self);
+  if (list && std::all_of(list->items.begin(), list->items.end(),
+                          [](Ref item) { return text_of(item) != nullptr; }))
+    std::stable_sort(list->items.begin(), list->items.end(),
+                     [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
+  return in.none();
+}
+
+Ref list_index(I& in, Ref self, const A& a) {
+  Sequence* list = sequence_of(self);
+  if (!list || !a.get(0)) return in.opaque();
+  for (size_t i = 0; i < list->items.size(); i++) {
+    const auto same = in.equal(list->items[i], a.get(0));
+    if (!same) return in.opaque();
+    if (*same) return in.integer(static_cast<int64_t>(i));
+  }
+  return in.opaque();
+}
+
+// --- dictionaries
+
+Dict* dict_of(Ref self) {
+  return as<Dict>(self, Type::kDict);
+}
+
+Ref dict_get(I& in, Ref self, const A& a) {
+  Dict* dict = dict_of(self);
+  if (!dict || !a.get(0)) return in.opaque();
+  const auto key = I::key_of(a.get(0));
+  if (!key) return in.opaque();
+  if (Ref value = in.dict_get(dict, a.get(0))) return value;
+  if (dict->open) return in.opaque();
+  return a.get(1, "default") ? a.get(1, "default") : in.none();
+}
+
+Ref dict_setdefault(I& in, Ref self, const A& a) {
+  Dict* dict = dict_of(self);
+  if (!dict || !a.get(0)) return in.opaque();
+  if (Ref value = in.dict_get(dict, a.get(0))) return value;
+  Ref value = a.get(1) ? a.get(1) : in.none();
+  in.dict_set(dict, a.get(0), value);
+  return dict->open ? in.opaque() : value;
+}
+
+Ref dict_pop(I& in, Ref self, const A& a) {
+  Dict* dict = dict_of(self);
+  const auto key = a.get(0) ? I::key_of(a.get(0)) : std::nullopt;
+  if (!dict || !key) return in.opaque();
+  Ref value = in.dict_get(dict, a.get(0));
+  if (value) {
+    in.dict_remove(dict, *key);
+    return value;
+  }
+  if (dict->open) return in.opaque();
+  if (a.get(1)) return a.get(1);
+  return in.expects("KeyError") ? in.raise("KeyError", *key) : in.opaque();
+}
+
+Ref dict_update(I& in, Ref self, const A& a) {
+  Dict* dict = dict_of(self);
+  if (!dict) return in.none();
+  if (Dict* other = dict_of(a.get(0))) {
+    for (const auto& [key, value] : other->items)
+      if (key) in.dict_set(dict, key, value);
+    dict->open |= other->open;
+  } else if (a.get(0)) {
+    dict->open = true;
+  }
+  for (const auto& [name, value] : a.keywords) in.dict_set(dict, std::string(name), value);
+  in.count_effect();
+  return in.none();
+}
+
+Ref dict_parts(I& in, Ref self, bool keys, bool values) {
+  Dict* dict = dict_of(self);
+  if (!dict) return in.opaque();
+  auto* result = in.list({});
+  for (const auto& [key, value] : dict->items) {
+    if (!key) continue;
+    result->items.push_back(keys && values ? in.list({key, value}, Type::kTuple)
+                            : keys         ? key
+                                           : value);
+  }
+  result->open = dict->open;
+  return result;
+}
+Ref dict_items(I& in, Ref self, const A&) {
+  return dict_parts(in, self, true, true);
+}
+Ref dict_keys(I& in, Ref self, const A&) {
+  return dict_parts(in, self, true, false);
+}
+Ref dict_values(I& in, Ref self, const A&) {
+  return dict_parts(in, self, false, true);
+}
+
+Ref dict_copy(I& in, Ref self, const A&) {
+  auto* copy = in.make<Dict>();
+  if (Dict* dict = dict_of(self)) {
+    copy->items = dict->items;
+    copy->index = dict->index;
+    copy->open = dict->open;
+  }
+  return copy;
+}
+
+// Fields of sys.version_info.
+template <size_t Place>
+Ref tuple_field(I& in, Ref self, const A&) {
+  Sequence* tuple = sequence_of(self);
+  return tuple && Place < tuple->items.size() ? tuple->items[Place] : in.opaque();
+}
+
+constexpr ModelRow kRows[] = {
+    {"tuple.major()", tuple_field<0>},
+    {"tuple.minor()", tuple_field<1>},
+    {"tuple.micro()", tuple_field<2>},
+    {"str.startswith", str_startswith},
+    {"str.endswith", str_endswith},
+    {"str.lower", str_lower},
+    {"str.casefold", str_lower},
+    {"str.upper", str_upper},
+    {"str.strip", str_strip},
+    {"str.lstrip", str_lstrip},
+    {"str.rstrip", str_rstrip},
+    {"str.split", str_split},
+    {"str.rsplit", str_rsplit},
+    {"str.splitlines", str_splitlines},
+    {"str.partition", str_partition},
+    {"str.rpartition", str_rpartition},
+    {"str.join", str_join},
+    {"str.replace", str_replace},
+    {"str.find", str_find},
+    {"str.isdigit", str_isdigit},
+    {"str.removeprefix", str_removeprefix},
+    {"str.removesuffix", str_removesuffix},
+    {"str.format", str_format},
+    {"str.__mod__", str_percent},
+    {"str.encode", str_encode},
+    {"bytes.decode", bytes_decode},
+    {"list.append", list_append},
+    {"list.extend", list_extend},
+    {"list.insert", list_insert},
+    {"list.remove", list_remove},
+    {"list.pop", list_pop},
+    {"list.copy", list_copy},
+    {"list.clear", list_clear},
+    {"list.sort", list_sort},
+    {"list.index", list_index},
+    {"tuple.index", list_index},
+    {"set.add", list_append},
+    {"set.update", list_extend},
+    {"set.discard", list_remove},
+    {"set.remove", list_remove},
+    {"set.copy", list_copy},
+    {"dict.get", dict_get},
+    {"dict.setdefault", dict_setdefault},
+    {"dict.pop", dict_pop},
+    {"dict.update", dict_update},
+    {"dict.items", dict_items},
+    {"dict.keys", dict_keys},
+    {"dict.values", dict_values},
+    {"dict.copy", dict_copy},
+};
+
+}  // namespace
+
+std::span<const ModelRow> value_models() {
+  return kRows;
+}
+
+}  // namespace cohabit::python

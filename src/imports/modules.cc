@@ -1,0 +1,457 @@
+// Importing: importlib/_bootstrap.py, followed step by step.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+namespace {
+
+std::string parent_of(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string() : std::string(name.substr(0, dot));
+}
+
+std::string_view last_of(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
+constexpr uint64_t kMostSource = 64 << 20;
+
+}  // namespace
+
+Ref Interpreter::loaded_module(std::string_view name) {
+  return dict_get(sys_modules_, std::string(name));
+}
+
+std::optional<std::string> Interpreter::absolute_name(Module* from, uint32_t level,
+                                                      std::string_view name) {
+  std::string base = from ? from->package : "";
+  for (uint32_t i = 1; i < level; i++) {
+    if (base.empty()) return std::nullopt;
+    base = parent_of(base);
+  }
+  if (base.empty()) return std::nullopt;
+  return name.empty() ? base : base + "." + std::string(name);
+}
+
+std::vector<std::string> Interpreter::search_of(Ref parent) {
+  Module* module = as<Module>(parent, Type::kModule);
+  std::vector<std::string> result;
+  if (!module) return result;
+  const auto found = module->names.find("__path__");
+  Sequence* search = found == module->names.end() ? nullptr : sequence_of(found->second);
+  if (!search) return module->spec.search;
+  for (Ref item : search->items)
+    if (const std::string* text = text_of(item)) result.push_back(*text);
+  return result;
+}
+
+Ref Interpreter::import_dotted(std::string_view name) {
+  effects_++;
+  if (Ref known = loaded_module(name)) {
+    if (known->type != Type::kNone) return known;
+    return raise("ModuleNotFoundError",
+                 fmt::format("import of {} halted; None in sys.modules", name));
+  }
+  Ref module = nullptr;
+  for (size_t end = 0; end != std::string_view::npos;) {
+    end = name.find('.', end == 0 ? 0 : end + 1);
+    Ref parent = module;
+    module = import_one(name.substr(0, end), parent);
+    if (!module) return nullptr;
+  }
+  return module;
+}
+
+std::optional<ModuleSpec> Interpreter::find_spec(std::string_view name) {
+  const std::string parent = parent_of(name);
+  if (parent.empty()) {
+    if (finder_.is_builtin(name) || name == "_frozen_importlib" ||
+        name == "_frozen_importlib_external")
+      return ModuleSpec{std::string(name), ModuleKind::kBuiltin, "", {}};
+    std::vector<std::string> search;
+    Module* sys = as<Module>(loaded_module("sys"), Type::kModule);  // programs replace sys.path
+    const auto own = sys ? sys->names.find("path") : Namespace::iterator();
+    Sequence* path = sys && own != sys->names.end() ? sequence_of(own->second) : nullptr;
+    for (Ref item : (path ? path : sys_path_)->items)
+      if (const std::string* text = text_of(item)) search.push_back(*text);
+    return finder_.find(name, search);
+  }
+  Ref package = import_dotted(parent);
+  if (!package) return std::nullopt;
+  return finder_.find(name, search_of(package));
+}
+
+Ref Interpreter::import_one(std::string_view name, Ref parent) {
+  if (Ref known = loaded_module(name)) {
+    if (known->type != Type::kNone) return known;
+    return raise("ModuleNotFoundError",
+                 fmt::format("import of {} halted; None in sys.modules", name));
+  }
+  Module* package = as<Module>(parent, Type::kModule);
+  if (parent && !package) {
+    // A package that code put into sys.modules: its submodules are its own affair.
+    Ref value = opaque(std::string(name));
+    dict_set(sys_modules_, std::string(name), value);
+    return value;
+  }
+  std::optional<ModuleSpec> spec;
+  if (!parent) {
+    spec = find_spec(name);
+  } else {
+    spec = finder_.find(name, search_of(parent));
+  }
+  if (spec) {
+    Ref module = load_spec(*spec);
+    if (module && package) package->names[keep(std::string(last_of(name)))] = module;
+    return module;
+  }
+  if (Ref custom = ask_custom_finders(name)) {
+    if (package) package->names[keep(std::string(last_of(name)))] = custom;
+    return custom;
+  }
+  if (raised_) return nullptr;
+  if (package && (package->spec.kind == ModuleKind::kNative || package->open) &&
+      !package->spec.is_package()) {
+    // Native code makes submodules of its own (torch._C._autograd).
+    Ref value = opaque(std::string(name));
+    dict_set(sys_modules_, std::string(name), value);
+    return value;
+  }
+  return raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
+}
+
+// Finders that programs put on sys.meta_path are asked where the path has nothing. (In reality
+// some stand before it; then they mostly answer for what it has not.)
+Ref Interpreter::ask_custom_finders(std::string_view name) {
+  const std::vector<Ref> finders = meta_path_->items;
+  for (Ref item : finders) {
+    Instance* finder = as<Instance>(item, Type::kInstance);
+    if (!finder) continue;
+    Ref method = class_attribute(finder->of, "find_spec");
+    if (!method) continue;
+    Arguments arguments;
+    arguments.positional = {string(std::string(name)), none_, none_};
+    Ref spec = call(bind_method(method, finder, finder->of), arguments);
+    if (!spec) {
+      clear_raised();
+      continue;
+    }
+    if (Instance* known = as<Instance>(spec, Type::kInstance)) return load_by_custom(name, known);
+  }
+  return nullptr;
+}
+
+Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
+  auto* spec = static_cast<Instance*>(value);
+  const auto loader = spec->names.find("loader");
+  Ref made = nullptr;
+  if (loader != spec->names.end() && loader->second->type == Type::kInstance) {
+    auto* object = static_cast<Instance*>(loader->second);
+    for (const char* step : {"create_module", "load_module"}) {
+      Ref method = class_attribute(object->of, step);
+      if (!method || (made && made->type != Type::kNone)) continue;
+      Arguments arguments;
+      arguments.positional.push_back(step[0] == 'c' ? value : string(std::string(name)));
+      made = call(bind_method(method, object, object->of), arguments);
+      if (!made) clear_raised();
+    }
+  }
+  if (!made || made->type == Type::kNone || made->type == Type::kOpaque) {
+    Module* module = new_module({std::string(name), ModuleKind::kBuiltin, "", {}});
+    module->open = true;
+    module->state = Module::kDone;
+    made = module;
+  }
+  dict_set(sys_modules_, std::string(name), made);
+  return made;
+}
+
+Module* Interpreter::new_module(const ModuleSpec& spec) {
+  auto* module = make<Module>();
+  module->spec = spec;
+  module->package = spec.is_package() ? spec.name : parent_of(spec.name);
+  module->names["__name__"] = string(spec.name);
+  module->names["__package__"] = string(module->package);
+  module->names["__doc__"] = opaque_;
+  module->names["__loader__"] = opaque_;
+  module->names["__builtins__"] = opaque_;
+  Instance* described = instance_of("ModuleSpec");
+  described->names["name"] = string(spec.name);
+  described->names["origin"] = spec.path.empty() ? none_ : string(spec.path);
+  described->names["loader"] = opaque_;
+  described->names["has_location"] = boolean(!spec.path.empty());
+  described->names["parent"] = string(module->package);
+  if (!spec.path.empty()) module->names["__file__"] = string(spec.path);
+  if (spec.is_package()) {
+    auto* search = make<Sequence>(Type::kList);
+    for (const std::string& directory : spec.search) search->items.push_back(string(directory));
+    module->names["__path__"] = search;
+    described->names["submodule_search_locations"] = search;
+  } else {
+    described->names["submodule_search_locations"] = none_;
+  }
+  module->names["__spec__"] = described;
+  return module;
+}
+
+void Interpreter::install_models(Module* module) {
+  for (const auto& [name, function] : models_of(module->spec.name))
+    module->names[name] = make<Model>(keep(module->spec.name + "." + std::string(name)), function);
+  install_values(module);
+}
+
+Ref Interpreter::load_spec(const ModuleSpec& spec) {
+  if (Ref known = loaded_module(spec.name); known && known->type == Type::kModule) return known;
+  Module* module = new_module(spec);
+  module->state = Module::kRunning;
+  dict_set(sys_modules_, spec.name, module);
+  PlannedModule planned{spec.name, spec.kind, spec.path, "", 0};
+  if (!frames_.empty()) {
+    if (current_module()) planned.importer = current_module()->spec.name;
+    planned.line = frames_.back().line;
+  }
+  plan_.modules.push_back(std::move(planned));
+  Ref loaded = module;
+  switch (spec.kind) {
+    case ModuleKind::kSource:
+      loaded = load_source(module);
+      break;
+    case ModuleKind::kNative:
+      loaded = load_native(module);
+      break;
+    case ModuleKind::kBytecode:
+      undecided("only bytecode of " + spec.name + " is there");
+      module->open = true;
+      break;
+    case ModuleKind::kBuiltin:
+      module->open = true;
+      install_models(module);
+      break;
+    case ModuleKind::kNamespace:
+      break;
+  }
+  if (!loaded) {
+    module->state = Module::kFailed;
+    dict_remove(sys_modules_, "s:" + spec.name);
+    return nullptr;
+  }
+  module->state = Module::kDone;
+  Ref now = loaded_module(spec.name);  // the module may have replaced itself
+  return now ? now : module;
+}
+
+const Syntax* Interpreter::parse(const std::string& path) {
+  const auto known = parsed_.find(path);
+  if (known != parsed_.end()) return known->second.get();
+  auto text = tree().read_text(path, kMostSource);
+  if (!text) {
+    plan_.problems.push_back("cannot read " + path);
+    return parsed_.emplace(path, nullptr).first->second.get();
+  }
+  auto syntax = std::make_unique<Syntax>(std::move(*text));
+  return parsed_.emplace(path, std::move(syntax)).first->second.get();
+}
+
+Ref Interpreter::load_source(Module* module) {
+  module->syntax = parse(module->spec.path);
+  if (!module->syntax) {
+    module->open = true;
+    return module;
+  }
+  if (!module->syntax->errors().empty()) {
+    const SyntaxError& error = module->syntax->errors()[0];
+    return raise("SyntaxError",
+                 fmt::format("{} ({}, line {})", error.message, module->spec.path, error.line));
+  }
+  return run_file(module);
+}
+
+Ref Interpreter::run_file(Module* module) {
+  if (frames_.size() > 600) {
+    plan_.problems.push_back("imports are nested too deeply at " + module->spec.name);
+    module->open = true;
+    return module;
+  }
+  scopes_.emplace_back();
+  Scope* scope = &scopes_.back();
+  scope->names = &module->names;
+  scope->module = module;
+  // A module runs with a budget of its own, also when a function imports it.
+  const uint64_t limit = step_limit_, before = steps_;
+  step_limit_ = 0;
+  frames_.push_back({scope, 0, nullptr});
+  module_depth_++;
+  const Flow flow = execute(module->syntax->module());
+  module_depth_--;
+  frames_.pop_back();
+  step_limit_ = limit ? limit + (steps_ - before) : 0;
+  install_models(module);
+  return flow == Flow::kRaise ? nullptr : module;
+}
+
+Ref Interpreter::run_text(const std::string& code, Dict* names) {
+  constexpr size_t kMostCode = 1 << 20;
+  Module* current = current_module();
+  if (code.size() > kMostCode || frames_.size() > 200) return opaque_;
+  auto& syntax = parsed_["\n" + code];
+  if (!syntax) syntax = std::make_unique<Syntax>(code);
+  if (!syntax->errors().empty()) return opaque_;
+  Module* module = names ? new_module(current->spec) : current;
+  if (names)
+    for (const auto& [key, value] : names->items)
+      if (const std::string* name = key ? text_of(key) : nullptr)
+        module->names[keep(*name)] = value;
+  const Syntax* before = module->syntax;
+  module->syntax = syntax.get();
+  Ref result = run_file(module);
+  module->syntax = before;
+  if (names)
+    for (const auto& [name, value] : module->names)
+      if (!name.starts_with("__")) dict_set(names, std::string(name), value);
+  return result;
+}
+
+Ref Interpreter::run_module(Module* module) {
+  module->state = Module::kRunning;
+  plan_.modules.push_back({module->spec.name, module->spec.kind, module->spec.path,
+                           current_module() ? current_module()->spec.name : "",
+                           frames_.empty() ? 0 : frames_.back().line});
+  Ref loaded = load_source(module);
+  module->state = loaded ? Module::kDone : Module::kFailed;
+  return loaded;
+}
+
+Ref Interpreter::open_library(const std::optional<std::string>& name, int flags,
+                              const std::string& caller) {
+  effects_++;
+  PlannedOpen planned;
+  planned.name = name;
+  planned.flags = flags;
+  planned.caller = caller;
+  planned.cause = OpenCause::kCall;
+  if (Module* module = current_module()) {
+    planned.module = module->spec.name;
+    planned.file = module->spec.path;
+    planned.line = frames_.back().line;
+  }
+  const auto error = loader_.open(name, flags, caller);
+  if (error) planned.error = *error;
+  plan_.opens.push_back(std::move(planned));
+  return error ? raise("OSError", *error) : opaque();
+}
+
+Ref Interpreter::load_native(Module* module) {
+  PlannedOpen planned;
+  planned.name = module->spec.path;
+  planned.flags = dlopen_flags;
+  planned.cause = OpenCause::kExtension;
+  planned.module = module->spec.name;
+  if (Module* importer = current_module()) {
+    planned.file = importer->spec.path;
+    planned.line = frames_.back().line;
+  }
+  const auto error = loader_.open(planned.name, planned.flags, "");
+  if (error) planned.error = *error;
+  plan_.opens.push_back(std::move(planned));
+  if (error) return raise("ImportError", *error);
+  module->open = true;
+  native_paths_[module->spec.name] = module->spec.path;
+  install_values(module);
+  const uint16_t machine = finder_.interpreter().elf_machine;
+  const auto& probe = images_.open(module->spec.path, machine);
+  if (probe.image == kNone) return module;
+  const Image& image = images_[probe.image];
+  const NativeStrings strings = read_native_strings(image.elf, image.map.bytes());
+  scopes_.emplace_back();
+  Scope* scope = &scopes_.back();
+  scope->names = &module->names;
+  scope->module = module;
+  frames_.push_back({scope, 0, nullptr});
+  for (const NativeImport& wanted : native_imports(strings, module->spec, finder_)) {
+    if (!wanted.likely || loaded_module(wanted.name)) continue;
+    if (!import_dotted(wanted.name)) clear_raised();
+  }
+  for (const std::string& own : own_submodules(strings, module->spec))
+    if (!loaded_module(own)) dict_set(sys_modules_, own, opaque(own));
+  frames_.pop_back();
+  return module;
+}
+
+std::string Interpreter::library_of(std::string_view native_name) {
+  for (std::string name(native_name); !name.empty(); name = parent_of(name)) {
+    const auto found = native_paths_.find(name);
+    if (found != native_paths_.end()) return found->second;
+  }
+  return "";
+}
+
+Ref Interpreter::import_from(Ref value, std::string_view name) {
+  Module* module = as<Module>(value, Type::kModule);
+  if (!module) {
+    bool raised = false;
+    Ref found = find_attribute(value, name, &raised);
+    if (found || raised) return found;
+    return raise("ImportError", fmt::format("cannot import name '{}'", name));
+  }
+  bool raised = false;
+  Ref found = module_attribute(module, name, &raised);
+  if (raised) return nullptr;
+  if (found && found->type != Type::kOpaque) return found;
+  const std::string full = module->spec.name + "." + std::string(name);
+  const bool package = module->names.contains("__path__");
+  if (package && !found) {
+    if (Ref known = loaded_module(full)) return known;
+    if (finder_.find(full, search_of(module))) {
+      Ref submodule = import_dotted(full);
+      if (submodule) return submodule;
+      return nullptr;
+    }
+    if (Ref custom = ask_custom_finders(full)) return custom;
+    if (raised_) return nullptr;
+  }
+  if (found) return found;
+  if (Ref known = loaded_module(full)) return known;
+  if (module->open || module->state == Module::kRunning)
+    return module->open ? opaque(full)
+                        : raise("ImportError",
+                                fmt::format("cannot import name '{}' from partially initialized "
+                                            "module '{}' (most likely due to a circular import)",
+                                            name, module->spec.name));
+  return raise("ImportError", fmt::format("cannot import name '{}' from '{}' ({})", name,
+                                          module->spec.name, module->spec.path));
+}
+
+void Interpreter::undecided(std::string what) {
+  Undecided point;
+  if (Module* module = current_module()) point.file = module->spec.path;
+  if (!frames_.empty()) point.line = frames_.back().line;
+  point.what = std::move(what);
+  plan_.undecided.push_back(std::move(point));
+}
+
+Ref Interpreter::raise(std::string_view builtin, std::string message) {
+  Raised raised;
+  raised.type = builtin_class(builtin);
+  raised.message = std::move(message);
+  if (!frames_.empty() && current_module()) {
+    raised.file = current_module()->spec.path;
+    raised.line = frames_.back().line;
+  }
+  if (raised.type) {
+    auto* value = make<Instance>(raised.type);
+    value->arguments = list({string(raised.message)}, Type::kTuple);
+    value->names["args"] = value->arguments;
+    value->names["msg"] = value->arguments->items[0];
+    value->open = true;
+    raised.value = value;
+  }
+  raised_ = std::move(raised);
+  effects_++;
+  return nullptr;
+}
+
+}  // namespace cohabit::python

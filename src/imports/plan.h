@@ -1,0 +1,86 @@
+// The import plan: what a Python program opens on import, in order, without running it.
+//
+// An abstract interpreter runs the program's modules (docs/design/imports.md). What it cannot know
+// it marks, and it goes the way that most programs go.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "facts/python/distributions.h"
+#include "imports/finder.h"
+#include "world/images.h"
+
+namespace cohabit::python {
+
+// What a dlopen would do: the simulation, or something simpler in tests. The plan goes on from the
+// answer, since programs catch the error.
+class NativeLoader {
+ public:
+  virtual ~NativeLoader() = default;
+  // Nothing: it worked; else ld.so's message. `caller`: path of the object that calls dlopen, ""
+  // for the interpreter itself (libpython or the executable).
+  virtual std::optional<std::string> open(const std::optional<std::string>& name, int flags,
+                                          const std::string& caller) = 0;
+};
+
+enum class OpenCause : uint8_t {
+  kExtension,  // a module of Python
+  kCall,       // ctypes and other functions that open what they are told
+};
+
+struct PlannedOpen {
+  std::optional<std::string> name;
+  int flags = 0;
+  std::string caller;
+  OpenCause cause = OpenCause::kExtension;
+  std::string module;  // that is imported, or whose code makes the call
+  std::string file;    // the source that asks for it
+  uint32_t line = 0;
+  std::string error;  // empty: it works
+};
+
+struct PlannedModule {
+  std::string name;
+  ModuleKind kind = ModuleKind::kSource;
+  std::string path;
+  std::string importer;  // module whose statement brings it; empty: start-up or the program
+  uint32_t line = 0;     // in the importer
+};
+
+// A point at which only a running program knows how it goes on.
+struct Undecided {
+  std::string file;
+  uint32_t line = 0;
+  std::string what;
+};
+
+struct PlanRequest {
+  std::vector<std::string> imports;                // "a", "b": import a; import b
+  std::string code;                                // or a program's text, run as __main__
+  std::string code_file;                           // its name
+  std::map<std::string, std::string> environment;  // os.environ
+  bool assume_gpu = false;
+};
+
+struct Plan {
+  std::vector<PlannedModule> modules;  // in the order in which their code starts
+  std::vector<PlannedOpen> opens;
+  std::vector<Undecided> undecided;
+  // Errors that the program would raise and not catch, by what is known; it was followed further,
+  // because a gap in what is known is likelier.
+  std::vector<Undecided> raises;
+  std::string failure;       // "ModuleNotFoundError: No module named 'x'": ends the program
+  std::string failure_file;  // where it was raised
+  uint32_t failure_line = 0;
+  std::vector<std::string> problems;  // files that cannot be read or parsed, limits that were met
+};
+
+// Runs on a thread of its own with a deep stack: Python's nesting is the program's to choose.
+Plan make_plan(Finder& finder, Images& images, const Distributions& distributions,
+               NativeLoader& loader, const PlanRequest& request);
+
+}  // namespace cohabit::python

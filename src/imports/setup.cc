@@ -1,0 +1,489 @@
+// The interpreter's own state: builtins, dictionaries, start-up, and the plan at the end.
+#include <fmt/format.h>
+
+#include <pthread.h>
+#include <algorithm>
+#include <cstdio>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+namespace {
+
+struct ExceptionRow {
+  std::string_view name, base;
+};
+
+// The hierarchy of the reference manual, as far as programs catch it on import.
+constexpr ExceptionRow kExceptions[] = {
+    {"BaseException", "object"},
+    {"SystemExit", "BaseException"},
+    {"KeyboardInterrupt", "BaseException"},
+    {"GeneratorExit", "BaseException"},
+    {"Exception", "BaseException"},
+    {"StopIteration", "Exception"},
+    {"StopAsyncIteration", "Exception"},
+    {"ArithmeticError", "Exception"},
+    {"ZeroDivisionError", "ArithmeticError"},
+    {"OverflowError", "ArithmeticError"},
+    {"AssertionError", "Exception"},
+    {"AttributeError", "Exception"},
+    {"BufferError", "Exception"},
+    {"EOFError", "Exception"},
+    {"ImportError", "Exception"},
+    {"ModuleNotFoundError", "ImportError"},
+    {"LookupError", "Exception"},
+    {"IndexError", "LookupError"},
+    {"KeyError", "LookupError"},
+    {"MemoryError", "Exception"},
+    {"NameError", "Exception"},
+    {"UnboundLocalError", "NameError"},
+    {"OSError", "Exception"},
+    {"FileNotFoundError", "OSError"},
+    {"PermissionError", "OSError"},
+    {"ReferenceError", "Exception"},
+    {"RuntimeError", "Exception"},
+    {"NotImplementedError", "RuntimeError"},
+    {"RecursionError", "RuntimeError"},
+    {"SyntaxError", "Exception"},
+    {"IndentationError", "SyntaxError"},
+    {"SystemError", "Exception"},
+    {"TypeError", "Exception"},
+    {"ValueError", "Exception"},
+    {"UnicodeError", "ValueError"},
+    {"UnicodeDecodeError", "UnicodeError"},
+    {"UnicodeEncodeError", "UnicodeError"},
+    {"Warning", "Exception"},
+    {"DeprecationWarning", "Warning"},
+    {"PendingDeprecationWarning", "Warning"},
+    {"RuntimeWarning", "Warning"},
+    {"SyntaxWarning", "Warning"},
+    {"UserWarning", "Warning"},
+    {"FutureWarning", "Warning"},
+    {"ImportWarning", "Warning"},
+    {"UnicodeWarning", "Warning"},
+    {"BytesWarning", "Warning"},
+    {"ResourceWarning", "Warning"},
+    {"EncodingWarning", "Warning"},
+    {"BaseExceptionGroup", "BaseException"},
+    {"ExceptionGroup", "Exception"},
+};
+
+constexpr std::string_view kTypes[] = {
+    "object", "type", "str",  "bytes",     "int",     "bool",      "float",      "list",
+    "tuple",  "set",  "dict", "frozenset", "complex", "bytearray", "memoryview", "slice"};
+constexpr std::string_view kInternalTypes[] = {
+    "NoneType",  "ModuleType", "ModuleSpec", "Loader", "PackageNotFoundError",
+    "namespace", "File",       "Frame"};
+
+}  // namespace
+
+Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& distributions,
+                         NativeLoader& loader, const PlanRequest& request)
+    : finder_(finder),
+      images_(images),
+      distributions_(distributions),
+      loader_(loader),
+      request_(request) {
+  none_ = make<Value>(Type::kNone);
+  true_ = make<Int>(Type::kBool, 1);
+  false_ = make<Int>(Type::kBool, 0);
+  opaque_ = make<Opaque>();
+  sys_modules_ = make<Dict>();
+  environment_ = make<Dict>();
+  sys_path_ = make<Sequence>(Type::kList);
+  meta_path_ = make<Sequence>(Type::kList);
+  for (const auto& [name, value] : request.environment) dict_set(environment_, name, string(value));
+  for (const std::string& directory : finder.path()) sys_path_->items.push_back(string(directory));
+  for (const std::string_view name : kTypes) {
+    auto* type = make<Class>();
+    type->name = name;
+    if (name != "object") type->bases.push_back(static_cast<Class*>(builtins_["object"]));
+    builtins_[name] = type;
+  }
+  for (const ExceptionRow& row : kExceptions) {
+    auto* type = make<Class>();
+    type->name = row.name;
+    type->bases.push_back(static_cast<Class*>(builtins_[row.base]));
+    builtins_[row.name] = type;
+  }
+  for (const std::string_view name : kInternalTypes) {
+    auto* type = make<Class>();
+    type->name = name;
+    type->bases.push_back(static_cast<Class*>(
+        builtins_[name == "PackageNotFoundError" ? "ModuleNotFoundError" : "object"]));
+    internal_[name] = type;
+  }
+  for (const char* name : {"IOError", "EnvironmentError", "WindowsError"})
+    builtins_[name] = builtins_["OSError"];
+  static_cast<Class*>(builtins_["bool"])->bases.push_back(static_cast<Class*>(builtins_["int"]));
+  for (const auto& [name, function] : models_of("builtins"))
+    builtins_[name] = make<Model>(keep("builtins." + std::string(name)), function);
+  builtins_["__debug__"] = true_;
+}
+
+Class* Interpreter::builtin_class(std::string_view name) {
+  auto found = internal_.find(name);
+  if (found == internal_.end()) {
+    found = builtins_.find(name);
+    if (found == builtins_.end()) return nullptr;
+  }
+  return as<Class>(found->second, Type::kClass);
+}
+
+// What native code puts into modules, as far as imports depend on it.
+void Interpreter::install_values(Module* module) {
+  Namespace& names = module->names;
+  const auto& python = finder_.interpreter();
+  if (module->spec.name == "builtins") {
+    for (const auto& [name, value] : builtins_) names[name] = value;
+  } else if (module->spec.name == "_ctypes" || module->spec.name == "posix") {
+    static constexpr std::pair<std::string_view, int> kFlags[] = {
+        {"RTLD_LAZY", 1},  {"RTLD_NOW", 2},        {"RTLD_NOLOAD", 4},       {"RTLD_DEEPBIND", 8},
+        {"RTLD_LOCAL", 0}, {"RTLD_GLOBAL", 0x100}, {"RTLD_NODELETE", 0x1000}};
+    for (const auto& [name, value] : kFlags) names[name] = integer(value);
+  } else if (module->spec.name == "os") {
+    names["environ"] = environment_;
+  } else if (module->spec.name == "importlib.metadata") {
+    names["PackageNotFoundError"] = builtin_class("PackageNotFoundError");
+  } else if (module->spec.name == "sys") {
+    const auto text = [this](const std::string& value) { return string(value); };
+    names["platform"] = text("linux");
+    names["byteorder"] = text("little");
+    names["maxsize"] = integer(INT64_MAX);
+    names["maxunicode"] = integer(0x10ffff);
+    names["prefix"] = names["exec_prefix"] = text(python.prefix);
+    names["base_prefix"] = names["base_exec_prefix"] = text(python.base_prefix);
+    names["executable"] = text(python.executable);
+    names["version"] = text(python.version + " (main)");
+    int micro = 0;
+    if (std::sscanf(python.version.c_str(), "%*d.%*d.%d", &micro) != 1) micro = 0;
+    names["version_info"] = list(
+        {integer(python.major), integer(python.minor), integer(micro), text("final"), integer(0)},
+        Type::kTuple);
+    names["hexversion"] =
+        integer((int64_t{python.major} << 24) + (python.minor << 16) + (micro << 8) + 0xf0);
+    Instance* implementation = instance_of("namespace");
+    implementation->names["name"] = text("cpython");
+    implementation->names["cache_tag"] =
+        text(fmt::format("cpython-{}{}", python.major, python.minor));
+    implementation->names["version"] = names["version_info"];
+    implementation->open = true;
+    names["implementation"] = implementation;
+    names["modules"] = sys_modules_;
+    names["path"] = sys_path_;
+    names["meta_path"] = meta_path_;
+    names["argv"] = list({text(request_.code_file.empty() ? "-c" : request_.code_file)});
+    names["warnoptions"] = list({});
+    names["builtin_module_names"] = list({text("posix"), text("sys")}, Type::kTuple);
+    names["path_hooks"] = list({});
+    names["flags"] = opaque();
+    names["dont_write_bytecode"] = false_;
+  }
+}
+
+Instance* Interpreter::instance_of(std::string_view builtin) {
+  return make<Instance>(builtin_class(builtin));
+}
+
+Sequence* Interpreter::list(std::vector<Ref> items, Type type) {
+  auto* result = make<Sequence>(type);
+  result->items = std::move(items);
+  return result;
+}
+
+// 0: the running code's.
+Module* Interpreter::module_of_frame(size_t depth) {
+  return depth < frames_.size() ? frames_[frames_.size() - 1 - depth].scope->module : nullptr;
+}
+
+std::string_view Interpreter::keep(std::string text) {
+  return *kept_.insert(std::move(text)).first;
+}
+
+// --- dictionaries
+
+std::optional<std::string> Interpreter::key_of(Ref value) {
+  switch (value->type) {
+    case Type::kStr:
+      return "s:" + static_cast<Str*>(value)->text;
+    case Type::kBytes:
+      return "b:" + static_cast<Str*>(value)->text;
+    case Type::kPath:
+      return "p:" + static_cast<Str*>(value)->text;
+    case Type::kInt:
+    case Type::kBool:
+      return "i:" + std::to_string(static_cast<Int*>(value)->value);
+    case Type::kNone:
+      return "none";
+    case Type::kTuple: {
+      std::string key = "t:";
+      for (Ref item : static_cast<Sequence*>(value)->items) {
+        const auto part = key_of(item);
+        if (!part) return std::nullopt;
+        key += *part + ",";
+      }
+      return key;
+    }
+    case Type::kFunction:
+    case Type::kClass:
+    case Type::kModule:
+    case Type::kModel:
+      return fmt::format("@{}", static_cast<const void*>(value));
+    default:
+      return std::nullopt;
+  }
+}
+
+Ref Interpreter::dict_get(Dict* dict, Ref key) {
+  const auto text = key_of(key);
+  if (!text) return nullptr;
+  const auto found = dict->index.find(*text);
+  return found == dict->index.end() ? nullptr : dict->items[found->second].second;
+}
+
+Ref Interpreter::dict_get(Dict* dict, const std::string& text) {
+  const auto found = dict->index.find("s:" + text);
+  return found == dict->index.end() ? nullptr : dict->items[found->second].second;
+}
+
+void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
+  if (dict == sys_modules_ || dict == environment_) effects_++;
+  auto text = key_of(key);
+  if (!text) {
+    dict->open = true;
+    dict->items.emplace_back(key, value);
+    return;
+  }
+  const auto [at, fresh] = dict->index.try_emplace(std::move(*text), dict->items.size());
+  if (fresh) {
+    dict->items.emplace_back(key, value);
+  } else {
+    dict->items[at->second].second = value;
+  }
+}
+
+void Interpreter::dict_set(Dict* dict, const std::string& text, Ref value) {
+  dict_set(dict, string(text), value);
+}
+
+void Interpreter::dict_remove(Dict* dict, const std::string& key) {
+  const auto found = dict->index.find(key);
+  if (found == dict->index.end()) return;
+  dict->items[found->second] = {nullptr, nullptr};
+  dict->index.erase(found);
+}
+
+Ref Interpreter::subscript(Ref object, Ref key) {
+  if (Instance* instance = as<Instance>(object, Type::kInstance)) {
+    if (Ref method = class_attribute(instance->of, "__getitem__")) {
+      Arguments arguments;
+      arguments.positional.push_back(key);
+      return call(bind_method(method, instance, instance->of), arguments);
+    }
+    if (!instance->items) return opaque_;
+    object = instance->items;
+  }
+  if (Dict* dict = as<Dict>(object, Type::kDict)) {
+    if (Ref value = dict_get(dict, key)) return value;
+    const auto text = key_of(key);
+    if (dict->open || !text) return opaque_;
+    return expects("KeyError") ? raise("KeyError", display(key).value_or(*text)) : opaque_;
+  }
+  Int* at = as<Int>(key, Type::kInt);
+  if (Sequence* sequence = sequence_of(object)) {
+    if (!at) return opaque_;
+    const auto size = static_cast<int64_t>(sequence->items.size());
+    const int64_t place = at->value < 0 ? at->value + size : at->value;
+    if (sequence->open && at->value < 0) return opaque_;
+    if (place >= 0 && place < size) return sequence->items[static_cast<size_t>(place)];
+    return sequence->open || !expects("IndexError")
+               ? opaque_
+               : raise("IndexError", "list index out of range");
+  }
+  if (object->type == Type::kStr && at) {
+    const std::string& text = static_cast<Str*>(object)->text;
+    const auto size = static_cast<int64_t>(text.size());
+    const int64_t place = at->value < 0 ? at->value + size : at->value;
+    if (place >= 0 && place < size) return string(std::string(1, text[static_cast<size_t>(place)]));
+    return expects("IndexError") ? raise("IndexError", "string index out of range") : opaque_;
+  }
+  if (object->type == Type::kClass) return object;  // List[int]
+  return opaque_;
+}
+
+bool Interpreter::set_item(Ref object, Ref key, Ref value) {
+  effects_++;
+  if (Instance* instance = as<Instance>(object, Type::kInstance)) {
+    if (Ref method = class_attribute(instance->of, "__setitem__")) {
+      Arguments arguments;
+      arguments.positional = {key, value};
+      return call(bind_method(method, instance, instance->of), arguments) != nullptr;
+    }
+    if (!instance->items) return true;
+    object = instance->items;
+  }
+  if (Dict* dict = as<Dict>(object, Type::kDict)) {
+    dict_set(dict, key, value);
+    return true;
+  }
+  if (Sequence* sequence = sequence_of(object)) {
+    Int* at = as<Int>(key, Type::kInt);
+    const auto size = static_cast<int64_t>(sequence->items.size());
+    const int64_t place = at ? (at->value < 0 ? at->value + size : at->value) : -1;
+    if (place >= 0 && place < size) {
+      sequence->items[static_cast<size_t>(place)] = value;
+    } else {
+      sequence->open = true;
+    }
+  }
+  return true;
+}
+
+std::optional<std::string> Interpreter::display(Ref value) {
+  switch (value->type) {
+    case Type::kStr:
+    case Type::kPath:
+    case Type::kVersion:
+      return static_cast<Str*>(value)->text;
+    case Type::kInt:
+      return std::to_string(static_cast<Int*>(value)->value);
+    case Type::kBool:
+      return static_cast<Int*>(value)->value ? "True" : "False";
+    case Type::kNone:
+      return "None";
+    case Type::kInstance: {
+      auto* instance = static_cast<Instance*>(value);
+      if (!raised_is("BaseException") && instance->of->module) return std::nullopt;
+      if (instance->arguments && instance->arguments->items.size() == 1 &&
+          derives_from(instance->of, builtin_class("BaseException")))
+        return display(instance->arguments->items[0]);
+      return std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// --- running
+
+void Interpreter::start_up() {
+  // The modules that site and the codecs need; io, abc and the like are frozen or built in, but
+  // their sources say the same.
+  for (const char* name : {"sys",
+                           "builtins",
+                           "_frozen_importlib",
+                           "_imp",
+                           "_thread",
+                           "_weakref",
+                           "_io",
+                           "marshal",
+                           "posix",
+                           "_frozen_importlib_external",
+                           "time",
+                           "zipimport",
+                           "_codecs",
+                           "codecs",
+                           "encodings.aliases",
+                           "encodings",
+                           "encodings.utf_8",
+                           "_signal",
+                           "_abc",
+                           "abc",
+                           "io",
+                           "_stat",
+                           "stat",
+                           "_collections_abc",
+                           "os",
+                           "os.path",
+                           "_sitebuiltins",
+                           "site"}) {
+    if (std::string_view(name) == "os.path") {
+      if (Ref path = loaded_module("posixpath")) dict_set(sys_modules_, "os.path", path);
+      continue;
+    }
+    if (!import_dotted(name)) clear_raised();
+  }
+  for (const PthLine& line : finder_.pth_lines()) {
+    auto* module = new_module({"site", ModuleKind::kSource, line.file, {}});
+    auto syntax = std::make_unique<Syntax>(line.code);
+    module->syntax = syntax.get();
+    parsed_.emplace("\n" + line.file + "\n" + line.code, std::move(syntax));
+    if (!run_file(module)) clear_raised();  // site prints it and goes on
+  }
+  for (const char* name : {"sitecustomize", "usercustomize"})
+    if (!import_dotted(name)) clear_raised();
+}
+
+void Interpreter::run_program() {
+  auto* module = new_module({"__main__", ModuleKind::kSource, request_.code_file, {}});
+  dict_set(sys_modules_, "__main__", module);
+  std::string code = request_.code;
+  for (const std::string& name : request_.imports) code += "import " + name + "\n";
+  auto syntax = std::make_unique<Syntax>(code);
+  module->syntax = syntax.get();
+  parsed_.emplace("\n__main__", std::move(syntax));
+  if (!module->syntax->errors().empty()) {
+    raise("SyntaxError", module->syntax->errors()[0].message);
+    return;
+  }
+  (void)run_file(module);
+}
+
+Plan Interpreter::run() {
+  scopes_.emplace_back();
+  Scope* scope = &scopes_.back();
+  auto* nobody = new_module({"", ModuleKind::kBuiltin, "", {}});
+  scope->names = &nobody->names;
+  scope->module = nobody;
+  frames_.push_back({scope, 0, nullptr});
+  start_up();
+  clear_raised();
+  run_program();
+  if (raised_) {
+    plan_.failure = std::string(raised_->type ? raised_->type->name : "an exception") +
+                    (raised_->message.empty() ? "" : ": " + raised_->message);
+    plan_.failure_file = raised_->file;
+    plan_.failure_line = raised_->line;
+  }
+  frames_.pop_back();
+  return std::move(plan_);
+}
+
+namespace {
+
+struct Job {
+  Finder& finder;
+  Images& images;
+  const Distributions& distributions;
+  NativeLoader& loader;
+  const PlanRequest& request;
+  Plan plan;
+};
+
+void* run_job(void* data) {
+  Job& job = *static_cast<Job*>(data);
+  job.plan = Interpreter(job.finder, job.images, job.distributions, job.loader, job.request).run();
+  return nullptr;
+}
+
+}  // namespace
+
+Plan make_plan(Finder& finder, Images& images, const Distributions& distributions,
+               NativeLoader& loader, const PlanRequest& request) {
+  constexpr size_t kStack = size_t{1} << 30;  // only what is used costs memory
+  Job job{finder, images, distributions, loader, request, {}};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStack);
+  pthread_t thread{};
+  if (pthread_create(&thread, &attributes, run_job, &job) == 0) {
+    pthread_join(thread, nullptr);
+  } else {
+    job.plan.problems.push_back("cannot start a thread for the import plan");
+  }
+  pthread_attr_destroy(&attributes);
+  return std::move(job.plan);
+}
+
+}  // namespace cohabit::python

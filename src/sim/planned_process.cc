@@ -1,0 +1,49 @@
+#include "sim/planned_process.h"
+
+#include <fmt/format.h>
+
+namespace cohabit::sim {
+
+StartFacts start_of(const Interpreter& python, const Machine& machine,
+                    const std::map<std::string, std::string>& environment) {
+  StartFacts start;
+  start.program = python.executable;
+  start.executable = python.real_path;
+  start.arguments = {python.executable};
+  for (const auto& [name, value] : environment)
+    if (name.starts_with("LD_") || name == "GLIBC_TUNABLES")
+      start.environment.emplace_back(name, value);
+  start.hwcaps = machine.hwcaps;
+  start.platform = machine.platform;
+  start.glibc = fmt::format("{}.{}", machine.glibc.major, machine.glibc.minor);
+  start.machine = python.elf_machine == elf::EM_AARCH64 ? "aarch64" : "x86_64";
+  return start;
+}
+
+PlannedProcess::PlannedProcess(Simulation& simulation) : simulation_(simulation) {
+  simulation_.start();
+  for (ObjectId id = 0; id < simulation_.objects().size(); id++)
+    if (simulation_.elf(id).soname.value_or("").starts_with("libpython")) python_ = id;
+}
+
+ObjectId PlannedProcess::find_caller(const std::string& path) {
+  if (path.empty()) return python_;
+  const ObjectId found = simulation_.find_object(path);
+  return found == kNone ? python_ : found;
+}
+
+std::optional<std::string> PlannedProcess::open(const std::optional<std::string>& name, int flags,
+                                                const std::string& caller) {
+  const ObjectId from = find_caller(caller);
+  LoaderCall call;
+  call.name = name;
+  call.flags = flags;
+  call.caller = from == kNone ? "" : simulation_.objects()[from].name;
+  calls_.push_back(call);
+  if (!name) return std::nullopt;
+  const CallResult result = simulation_.dlopen(*name, flags, from);
+  if (!result.failed) return std::nullopt;
+  return result.error;
+}
+
+}  // namespace cohabit::sim

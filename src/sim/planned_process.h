@@ -1,0 +1,38 @@
+// A Python process that was never started: the import plan's opens, simulated as they come.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "facts/python/interpreter.h"
+#include "imports/plan.h"
+#include "sim/simulation.h"
+
+namespace cohabit::sim {
+
+// How the process of this interpreter would start. `environment`: all of its variables, of which
+// the loader's are taken.
+StartFacts start_of(const Interpreter& python, const Machine& machine,
+                    const std::map<std::string, std::string>& environment);
+
+// Answers the plan's opens from a simulation, and keeps them as a trace that can be replayed.
+class PlannedProcess : public python::NativeLoader {
+ public:
+  explicit PlannedProcess(Simulation& simulation);
+
+  std::optional<std::string> open(const std::optional<std::string>& name, int flags,
+                                  const std::string& caller) override;
+  const std::vector<LoaderCall>& calls() const { return calls_; }
+
+ private:
+  ObjectId find_caller(const std::string& path);
+
+  Simulation& simulation_;
+  std::vector<LoaderCall> calls_;
+  ObjectId python_ = kNone;  // libpython, or the program
+};
+
+}  // namespace cohabit::sim
