@@ -77,7 +77,7 @@ class Case:
                 names.append("@".join([symbol(bare), *rest]))
             return found[1] + " ".join(names)
 
-        for key in ("world", "calls"):
+        for key in {"world", "calls"} & self.sections.keys():
             self.sections[key] = "\n".join(line(l) for l in self.sections[key].split("\n"))
 
 
