@@ -235,6 +235,7 @@ Result<Recording> record_process(const RecordOptions& options,
   if (!finished) return tl::unexpected(finished.error());
   auto mergers = read_logs(*launch, finished->pid, options.children);
   if (!mergers) return tl::unexpected(mergers.error());
+  if (auto room = directory->check_room(); !room) return tl::unexpected(room.error());
   return read_recording(*launch, *finished, options.children, *mergers);
 }
 

@@ -110,6 +110,18 @@ Result<LogDirectory> LogDirectory::make() {
   return LogDirectory(path);
 }
 
+Result<void> LogDirectory::check_room() const {
+  constexpr off_t kRoom = 1 << 16;
+  const int fd = ::open((path_ + "/room").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const int error = fd < 0 ? errno : ::posix_fallocate(fd, 0, kRoom);
+  if (fd >= 0) ::close(fd);
+  if (error != ENOSPC && error != EDQUOT) return {};
+  return fail(
+      fmt::format("the command ran, but what it opened could not be written down: {}: {}; make "
+                  "room there, or set TMPDIR to another directory",
+                  path_, std::strerror(error)));
+}
+
 LogDirectory::~LogDirectory() {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);

@@ -24,6 +24,8 @@ class LogDirectory {
   LogDirectory& operator=(const LogDirectory&) = delete;
   ~LogDirectory();
   const std::string& path() const { return path_; }
+  // An error when the disk is full: who logs (ld.so, the tracer) has no way to say so.
+  Result<void> check_room() const;
 
  private:
   std::string path_;

@@ -80,3 +80,14 @@ def test_signals_reach_the_command(world, tmp_path):
 def test_out_file_that_cannot_be_written(world):
     run = world.trace("open=@,1", out="/no/such/directory/t")
     assert run.status == 125 and "cannot write" in run.stderr
+
+
+def test_full_disk(world, tmp_path):
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", tmp_path],
+                      capture_output=True).returncode:
+        pytest.skip("making a small disk needs root")
+    try:
+        run = world.trace("open=libm.so.6,2", TMPDIR=str(tmp_path))
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+    assert (run.status, run.lines) == (125, []) and "No space left on device" in run.stderr
