@@ -21,13 +21,13 @@ enum class ExprKind : uint8_t {
   kTrue,
   kFalse,
   kEllipsis,
-  kInteger,    // text as written; integer when it fits
-  kNumber,     // text as written: float or complex
-  kString,     // text: the value, escapes resolved, adjacent literals joined (UTF-8)
-  kBytes,      // text
-  kJoined,     // f-string (and t-string): items are kString and kFormatted, in order
-  kFormatted,  // items[0]: the expression of one {...}; text: "!r" conversion or ":spec" as
-               // written; items[1...]: kFormatted of the fields in the spec
+  kInteger,      // text as written; integer when it fits
+  kNumber,       // text as written: float or complex
+  kString,       // text: the value, escapes resolved, adjacent literals joined (UTF-8)
+  kBytes,        // text
+  kJoined,       // f-string (and t-string): items are kString and kFormatted, in order
+  kFormatted,    // items[0]: the expression of one {...}; text: "!r" conversion or ":spec" as
+                 // written; items[1...]: kFormatted of the fields in the spec
   kTuple,        // items
   kList,         // items
   kSet,          // items
