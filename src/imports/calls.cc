@@ -1,4 +1,6 @@
 // Attributes, calls and classes.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "imports/interpreter.h"
@@ -271,6 +273,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       if (value || *raised) return value;
       if (!instance->of->module) {
         const std::string dotted = std::string(instance->of->name) + "." + std::string(name);
+        if (ModelFunction property = find_model(dotted + "()"))
+          return property(*this, instance, {});
         if (ModelFunction model = find_model(dotted))
           return make<Model>(keep(dotted), model, instance);
       }
@@ -340,8 +344,8 @@ Ref Interpreter::attribute(Ref object, std::string_view name) {
                  "module '" + module->spec.name + "' has no attribute '" + std::string(name) + "'");
   }
   if (Instance* instance = as<Instance>(object, Type::kInstance))
-    return raise("AttributeError", "'" + std::string(instance->of->name) +
-                                       "' object has no attribute '" + std::string(name) + "'");
+    return raise("AttributeError",
+                 fmt::format("'{}' object has no attribute '{}'", instance->of->name, name));
   return raise("AttributeError", std::string(name));
 }
 

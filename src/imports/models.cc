@@ -8,7 +8,8 @@ namespace {
 const std::unordered_map<std::string_view, ModelFunction>& by_name() {
   static const auto table = [] {
     std::unordered_map<std::string_view, ModelFunction> result;
-    for (const auto rows : {builtin_models(), value_models(), system_models(), import_models()})
+    for (const auto rows :
+         {builtin_models(), value_models(), system_models(), data_models(), import_models()})
       for (const ModelRow& row : rows) result.emplace(row.name, row.function);
     return result;
   }();

@@ -175,13 +175,6 @@ Ref iter_modules(I& in, Ref, const A& a) {
   return result;
 }
 
-Ref distribution_version(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(0));
-  if (!name) return in.opaque();
-  if (const Distribution* found = in.distributions().find(*name)) return in.string(found->version);
-  return in.raise("PackageNotFoundError", *name);
-}
-
 // --- native functions that open libraries
 
 Ref dlopen(I& in, Ref self, const A& a) {
@@ -242,8 +235,6 @@ constexpr ModelRow kRows[] = {
     {"_frozen_importlib.ModuleSpec", spec_from_loader},
     {"Loader.exec_module", exec_module},
     {"pkgutil.iter_modules", iter_modules},
-    {"importlib.metadata.version", distribution_version},
-    {"importlib_metadata.version", distribution_version},
     {"_ctypes.dlopen", ctypes_dlopen},
     {"_cffi_backend.load_library", cffi_load},
     {"_codecs_cn.getcodec", getcodec},

@@ -73,8 +73,8 @@ constexpr std::string_view kTypes[] = {
     "object", "type", "str",  "bytes",     "int",     "bool",      "float",      "list",
     "tuple",  "set",  "dict", "frozenset", "complex", "bytearray", "memoryview", "slice"};
 constexpr std::string_view kInternalTypes[] = {
-    "NoneType",  "ModuleType", "ModuleSpec", "Loader", "PackageNotFoundError",
-    "namespace", "File",       "Frame"};
+    "NoneType",  "ModuleType", "ModuleSpec", "Loader",      "PackageNotFoundError",
+    "namespace", "File",       "Frame",      "Distribution"};
 
 }  // namespace
 

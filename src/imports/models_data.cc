@@ -1,0 +1,136 @@
+// Data that programs read on import: text files, JSON, and the metadata of distributions.
+#include <nlohmann/json.hpp>
+
+#include "imports/models.h"
+
+namespace cohabit::python {
+namespace {
+
+using I = Interpreter;
+using A = Arguments;
+using Json = nlohmann::json;
+
+constexpr uint64_t kMostText = 1 << 20;
+constexpr int kDeepestJson = 64;
+
+Ref from_json(I& in, const Json& json, int depth) {
+  if (depth > kDeepestJson) return in.opaque();
+  if (json.is_null()) return in.none();
+  if (json.is_boolean()) return in.boolean(json.get<bool>());
+  if (json.is_number_integer()) return in.integer(json.get<int64_t>());
+  if (json.is_string()) return in.string(json.get<std::string>());
+  if (json.is_array()) {
+    auto* list = in.list({});
+    for (const Json& item : json) list->items.push_back(from_json(in, item, depth + 1));
+    return list;
+  }
+  if (!json.is_object()) return in.opaque();
+  auto* dict = in.make<Dict>();
+  for (const auto& [key, value] : json.items())
+    in.dict_set(dict, key, from_json(in, value, depth + 1));
+  return dict;
+}
+
+Ref json_loads(I& in, Ref, const A& a) {
+  const std::string* text = text_of(a.get(0));
+  if (!text) return in.opaque();
+  const Json json = Json::parse(*text, nullptr, false);
+  return json.is_discarded() ? in.opaque() : from_json(in, json, 0);
+}
+
+std::optional<std::string> text_at(I& in, const std::string& path) {
+  if (!path.starts_with("/")) return std::nullopt;
+  return in.tree().read_text(path, kMostText);
+}
+
+Ref json_load(I& in, Ref, const A& a) {
+  Instance* file = as<Instance>(a.get(0), Type::kInstance);
+  if (!file || file->of->name != "File") return in.opaque();
+  const std::string* path = text_of(file->names["name"]);
+  const auto text = path ? text_at(in, *path) : std::nullopt;
+  if (!text) return in.opaque();
+  A arguments;
+  arguments.positional.push_back(in.string(*text));
+  return json_loads(in, nullptr, arguments);
+}
+
+Ref path_read_text(I& in, Ref self, const A&) {
+  const std::string* path = text_of(self);
+  const auto text = path ? text_at(in, *path) : std::nullopt;
+  return text ? in.string(*text) : in.opaque();
+}
+
+// --- distributions
+
+Ref distribution(I& in, Ref, const A& a) {
+  const std::string* name = text_of(a.get(0));
+  if (!name) return in.opaque();
+  const Distribution* found = in.distributions().find(*name);
+  if (!found) return in.raise("PackageNotFoundError", *name);
+  Instance* result = in.instance_of("Distribution");
+  result->names["version"] = in.string(found->version);
+  result->names["name"] = in.string(found->name);
+  result->names["_metadata"] = in.string(found->metadata);
+  result->open = true;
+  return result;
+}
+
+Ref distribution_version(I& in, Ref, const A& a) {
+  Ref found = distribution(in, nullptr, a);
+  Instance* known = as<Instance>(found, Type::kInstance);
+  return known ? known->names["version"] : found;
+}
+
+// The files of a RECORD, as paths: what Distribution.files gives, located.
+Ref distribution_files(I& in, Ref self, const A&) {
+  Instance* known = as<Instance>(self, Type::kInstance);
+  const std::string* metadata = known ? text_of(known->names["_metadata"]) : nullptr;
+  const auto record =
+      metadata ? in.tree().read_text(*metadata + "/RECORD", 16 * kMostText) : std::nullopt;
+  if (!record) return in.opaque();
+  const std::string site = metadata->substr(0, metadata->rfind('/') + 1);
+  auto* files = in.list({});
+  for (size_t at = 0; at < record->size();) {
+    size_t end = record->find('\n', at);
+    if (end == std::string::npos) end = record->size();
+    const std::string line = record->substr(at, end - at);
+    at = end + 1;
+    const bool quoted = line.starts_with("\"");
+    const size_t stop = quoted ? line.find('"', 1) : line.find(',');
+    if (stop == std::string::npos || stop == 0) continue;
+    const size_t begin = quoted ? 1 : 0;
+    files->items.push_back(in.path(site + line.substr(begin, stop - begin)));
+  }
+  return files;
+}
+
+Ref files_of(I& in, Ref, const A& a) {
+  Ref found = distribution(in, nullptr, a);
+  return found && found->type == Type::kInstance ? distribution_files(in, found, {}) : found;
+}
+
+Ref path_locate(I&, Ref self, const A&) {
+  return self;
+}
+
+constexpr ModelRow kRows[] = {
+    {"json.loads", json_loads},
+    {"json.load", json_load},
+    {"Path.read_text", path_read_text},
+    {"Path.locate", path_locate},
+    {"importlib.metadata.distribution", distribution},
+    {"importlib.metadata.version", distribution_version},
+    {"importlib.metadata.files", files_of},
+    {"importlib_metadata.distribution", distribution},
+    {"importlib_metadata.version", distribution_version},
+    {"importlib_metadata.files", files_of},
+    {"Distribution.files()", distribution_files},
+};
+
+}  // namespace
+
+std::span<const ModelRow> data_models() {
+  return kRows;
+}
+
+}  // namespace cohabit::python
