@@ -1,4 +1,6 @@
 // Functions and types of the module builtins.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -505,7 +507,8 @@ Ref model_max(I& in, Ref, const A& a) {
 }
 
 Ref model_repr(I& in, Ref, const A& a) {
-  if (a.get(0) && a.get(0)->type == Type::kStr) return in.string("'" + *text_of(a.get(0)) + "'");
+  if (a.get(0) && a.get(0)->type == Type::kStr)
+    return in.string(fmt::format("'{}'", *text_of(a.get(0))));
   return model_str(in, nullptr, a);
 }
 

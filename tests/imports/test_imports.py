@@ -1,0 +1,185 @@
+"""The import plan against CPython itself: the same packages are really imported and planned.
+
+Each scenario is a few small modules. The oracle is the Python that runs the tests: the modules that
+appear in its sys.modules, in order, and whether the import fails. The parser and the finder are
+held against it on its own standard library.
+"""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+# name: {file: text}. app is imported. Modules that start with "m_" count.
+SCENARIOS: dict[str, dict[str, str]] = {
+    "try and except": {
+        "app.py": "try:\n    import m_gone\nexcept ImportError:\n    import m_other\n",
+        "m_other.py": ""},
+    "else and finally": {
+        "app.py": "try:\n    import m_a\nexcept ImportError:\n    import m_x\nelse:\n    import m_b\n"
+                  "finally:\n    import m_c\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
+    "platform": {
+        "app.py": "import sys, os\nif sys.platform == 'win32':\n    import m_x\nelif os.name == 'nt':\n"
+                  "    import m_x\nelse:\n    import m_a\n",
+        "m_a.py": "", "m_x.py": ""},
+    "version": {
+        "app.py": "import sys\nif sys.version_info >= (3, 7):\n    import m_a\n"
+                  "if sys.version_info[0] == 2:\n    import m_x\nif sys.version_info.major < 3: import m_x\n",
+        "m_a.py": "", "m_x.py": ""},
+    "type checking": {
+        "app.py": "from typing import TYPE_CHECKING\nimport typing\nif TYPE_CHECKING:\n    import m_x\n"
+                  "if not typing.TYPE_CHECKING:\n    import m_a\n",
+        "m_a.py": "", "m_x.py": ""},
+    "a function that runs": {
+        "app.py": "def first():\n    import m_a\ndef never():\n    import m_x\nfirst()\n",
+        "m_a.py": "", "m_x.py": ""},
+    "a loop over names": {
+        "app.py": "import importlib\nfor n in ['a', 'b']:\n    importlib.import_module('m_' + n)\n"
+                  "for i in range(2):\n    __import__(f'm_n{i}')\n",
+        "m_a.py": "", "m_b.py": "", "m_n0.py": "", "m_n1.py": ""},
+    "lazy attributes": {
+        "app.py": "import m_pkg\nm_pkg.part.value\nfrom m_pkg import other\n",
+        "m_pkg/__init__.py": "import importlib\n_known = {'part': '.part', 'other': '.other', 'x': '.x'}\n"
+                             "def __getattr__(name):\n    if name in _known:\n"
+                             "        return importlib.import_module(_known[name], __name__)\n"
+                             "    raise AttributeError(name)\n",
+        "m_pkg/part.py": "value = 1\n", "m_pkg/other.py": "", "m_pkg/x.py": ""},
+    "a lazy module class": {
+        "app.py": "import m_lazy\nm_lazy.tool.run\n",
+        "m_lazy.py": "import sys, types, importlib\n"
+                     "class Lazy(types.ModuleType):\n"
+                     "    def __init__(self, name, target):\n"
+                     "        super().__init__(name)\n        self._target = target\n"
+                     "    def __getattr__(self, name):\n"
+                     "        return getattr(importlib.import_module(self._target), name)\n"
+                     "tool = Lazy('tool', 'm_tool')\nunused = Lazy('unused', 'm_x')\n",
+        "m_tool.py": "def run(): pass\n", "m_x.py": ""},
+    "relative": {
+        "app.py": "import m_pkg.sub.leaf\n",
+        "m_pkg/__init__.py": "", "m_pkg/near.py": "", "m_pkg/sub/__init__.py": "",
+        "m_pkg/sub/leaf.py": "from . import twig\nfrom .. import near\nfrom ..sub.bud import name\n",
+        "m_pkg/sub/twig.py": "", "m_pkg/sub/bud.py": "name = 1\n"},
+    "star and __all__": {
+        "app.py": "from m_pkg import *\none\n",
+        "m_pkg/__init__.py": "__all__ = ['one', 'two']\n", "m_pkg/one.py": "", "m_pkg/two.py": "",
+        "m_pkg/three.py": ""},
+    "names made at run time": {
+        "app.py": "from m_made import thing\nimport m_after\n",
+        "m_made.py": "import enum\nfor n in dir(enum):\n    globals()[n] = getattr(enum, n)\n"
+                     "globals().update({'thing': 1})\n",
+        "m_after.py": ""},
+    "a decorator that imports": {
+        "app.py": "def needs(name):\n    def wrap(f):\n        __import__(name)\n        return f\n    return wrap\n"
+                  "@needs('m_a')\ndef f(): pass\n@needs('m_b')\nclass C: pass\n",
+        "m_a.py": "", "m_b.py": ""},
+    "class bodies and methods": {
+        "app.py": "class A:\n    import m_a\n    def __init__(self, n):\n        self.n = n\n"
+                  "    def load(self):\n        return __import__(self.n)\n"
+                  "class B(A):\n    def load(self):\n        import m_b\n        return super().load()\n"
+                  "B('m_c').load()\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": ""},
+    "find_spec and hasattr": {
+        "app.py": "import importlib.util, os\nif importlib.util.find_spec('json') is not None:\n    import m_b\n"
+                  "if importlib.util.find_spec('m_gone'):\n    import m_x\n"
+                  "if hasattr(os, 'no_such_name'):\n    import m_x\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
+    "environment variables": {
+        "app.py": "import os\nif os.environ.get('M_SET') == 'yes':\n    import m_a\n"
+                  "if 'M_UNSET' in os.environ:\n    import m_x\nos.environ['M_NEW'] = '1'\n"
+                  "if os.getenv('M_NEW', '0') == '1':\n    import m_b\n"
+                  "if os.environ.setdefault('M_DEF', 'd') == 'd': import m_c\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
+    "files decide": {
+        "app.py": "import os, glob\nfrom pathlib import Path\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+                  "if os.path.exists(os.path.join(here, 'm_a.py')): import m_a\n"
+                  "if os.path.isdir(os.path.join(here, 'nothing')): import m_x\n"
+                  "for f in sorted(glob.glob(os.path.join(here, 'm_g*.py'))):\n"
+                  "    __import__(os.path.splitext(os.path.basename(f))[0])\n"
+                  "if (Path(__file__).parent / 'm_b.py').is_file(): import m_b\n",
+        "m_a.py": "", "m_b.py": "", "m_g1.py": "", "m_g2.py": "", "m_x.py": ""},
+    "exec of a file": {
+        "app.py": "import os\nscope = {}\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)),"
+                  " 'values.txt')) as f:\n    exec(compile(f.read(), 'values', 'exec'), scope)\n"
+                  "if scope['flag'] == 7:\n    import m_a\nelse:\n    import m_x\n",
+        "values.txt": "flag = 3 + 4\n", "m_a.py": "", "m_x.py": ""},
+    "circular": {
+        "app.py": "import m_a\n",
+        "m_a.py": "import m_b\nvalue = 1\n",
+        "m_b.py": "import m_a\nfrom m_c import x\n", "m_c.py": "import m_b\nx = 2\n"},
+    "sys.modules": {
+        "app.py": "import m_a\nimport m_a.inner\nfrom m_fake import y\nimport m_b\n",
+        "m_a/__init__.py": "import sys, types\nfake = types.ModuleType('m_fake')\nfake.y = 1\n"
+                           "sys.modules['m_fake'] = fake\n",
+        "m_a/inner.py": "", "m_b.py": ""},
+    "suppress": {
+        "app.py": "import contextlib\nwith contextlib.suppress(ImportError):\n    import m_gone\n"
+                  "    import m_x\nimport m_a\n",
+        "m_a.py": "", "m_x.py": ""},
+    "a failing import": {"app.py": "import m_a\nimport m_gone\nimport m_x\n", "m_a.py": "", "m_x.py": ""},
+    "a missing name": {
+        "app.py": "from m_a import there, gone\nimport m_x\n", "m_a.py": "there = 1\n", "m_x.py": ""},
+    "a failing submodule is forgotten": {
+        "app.py": "for _ in range(2):\n    try:\n        import m_bad\n    except ImportError:\n        import m_ok\n",
+        "m_bad.py": "import m_before\nimport m_gone\n", "m_before.py": "", "m_ok.py": ""},
+    "json": {
+        "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
+                  "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
+        "c.json": '{"load": [{"name": "m_a"}, {"name": "m_b"}]}', "m_a.py": "", "m_b.py": ""},
+}
+
+# The first finder on sys.meta_path is asked for every module that is not loaded yet.
+ASK = ("import sys, json\nfailure, order = None, []\n"
+       "class Listen:\n    @staticmethod\n    def find_spec(name, path=None, target=None):\n"
+       "        order.append(name)\nsys.meta_path.insert(0, Listen)\n"
+       "try:\n    import app\nexcept ImportError as error:\n    failure = type(error).__name__\n"
+       "print(json.dumps([list(dict.fromkeys(order)), failure]))")
+
+
+def write(files: dict[str, str], root: Path) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def ask(command: list[str], root: Path) -> str:
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root), "M_SET": "yes",
+                 "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, timeout=120)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_plan_imports_what_python_does(name: str, cohabit: str, tmp_path: Path) -> None:
+    write(SCENARIOS[name], tmp_path)
+    order, failure = json.loads(ask([sys.executable, "-c", ASK], tmp_path))
+    there = {name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+             for name in SCENARIOS[name] if name.endswith(".py")}
+    modules = [m for m in order if m.startswith("m_") and m in there]
+    plan_file = tmp_path / "plan.json"
+    ask([cohabit, "doctor", sys.executable, "--imports", "app", "--plan", str(plan_file)], tmp_path)
+    plan = json.loads(plan_file.read_text())
+    planned = [m["name"] for m in plan["modules"] if m["name"].startswith("m_")]
+    assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
+    assert (plan["failure"] or {"error": ""})["error"].split(":")[0] == (failure or "")
+
+
+def run_check(script: str, *arguments: str) -> None:
+    done = subprocess.run([sys.executable, str(HERE / script), *arguments], capture_output=True,
+                          text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("package", ["asyncio", "importlib", "email", "ctypes", "unittest"])
+def test_parser_reads_as_cpython(package: str, build_dir: Path) -> None:
+    library = Path(sysconfig.get_path("stdlib")) / package
+    run_check("check_syntax.py", str(build_dir / "tests" / "imports" / "syntax_dump"), str(library))
