@@ -448,7 +448,8 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
 // A function that did nothing and told nothing a few times is not run again: registering
 // decorators are called thousands of times.
 Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
-  if (function->dull_runs >= kDullRuns || frames_.size() > kMostFrames) return opaque_;
+  if (function->dull_runs >= kDullRuns || frames_.size() > kMostFrames || exhausted())
+    return opaque_;
   const uint64_t effects = effects_;
   Ref result = run_function(function, arguments);
   const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone);

@@ -104,7 +104,7 @@ std::optional<int64_t> arithmetic(Operator op, int64_t a, int64_t b) {
 
 Ref Interpreter::evaluate(const Expr& expression) {
   const Deeper deeper(depth_);
-  if (depth_ > kDeepest) return opaque_;
+  if (depth_ > kDeepest || memory_ > kMostMemory) return opaque_;
   switch (expression.kind) {
     case ExprKind::kName:
       return evaluate_name(expression);
@@ -232,7 +232,7 @@ Ref Interpreter::evaluate_sequence(const Expr& expression, Type type) {
       continue;
     }
     if (const auto items = elements(value)) {
-      result->items.insert(result->items.end(), items->begin(), items->end());
+      append(result, *items);
     } else {
       result->open = true;
     }
@@ -484,16 +484,15 @@ Ref Interpreter::binary(Operator op, Ref a, Ref b) {
     Sequence* source = x ? x : y;
     auto* result = make<Sequence>(source->type);
     result->open = source->open || times > 64;
-    for (int64_t i = 0; i < std::min<int64_t>(times, 64); i++)
-      result->items.insert(result->items.end(), source->items.begin(), source->items.end());
+    for (int64_t i = 0; i < std::min<int64_t>(times, 64); i++) append(result, source->items);
     return result;
   }
   if (op == Operator::kAdd || op == Operator::kBitOr) {
     if (x || (y && a->type == Type::kOpaque)) {
       auto* result = make<Sequence>(x ? x->type : y->type);
-      if (x) result->items = x->items;
-      if (y) result->items.insert(result->items.end(), y->items.begin(), y->items.end());
+      if (x) append(result, x->items);
       result->open = !x || !y || x->open || y->open;
+      if (y) append(result, y->items);
       return result;
     }
   }
@@ -595,7 +594,8 @@ bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* re
   if (!items) return true;
   size_t rounds = 0;
   for (Ref item : *items) {
-    if (++rounds > 4096 || ++steps_ > 40'000'000) return true;
+    steps_++;
+    if (++rounds > 4096 || exhausted()) return true;
     if (!assign(*part.items[0], item)) return false;
     bool take = true;
     for (size_t i = 2; i < part.items.size() && take; i++) {
@@ -634,7 +634,7 @@ bool Interpreter::gather_arguments(const Expr& expression, Arguments& arguments)
     if (!value) return false;
     if (item.kind == ExprKind::kStarred) {
       const auto items = elements(value);
-      if (items)
+      if (items && arguments.positional.size() + items->size() <= kMostItems)
         arguments.positional.insert(arguments.positional.end(), items->begin(), items->end());
       Sequence* source = sequence_of(value);
       arguments.open |= !items || (source && source->open);

@@ -60,8 +60,13 @@ Flow Interpreter::execute(Block block) {
   return Flow::kNext;
 }
 
+bool Interpreter::exhausted() const {
+  return steps_ > kMostSteps || memory_ > kMostMemory;
+}
+
 Flow Interpreter::execute(const Stmt& statement) {
-  if (++steps_ > kMostSteps || (step_limit_ && steps_ > step_limit_)) {
+  steps_++;
+  if (exhausted() || (step_limit_ && steps_ > step_limit_)) {
     raise("RecursionError", "the budget for one call is used up");
     return Flow::kRaise;
   }
@@ -554,7 +559,7 @@ Flow Interpreter::execute_augmented(const Stmt& statement) {
   if (Sequence* sequence = as<Sequence>(old, Type::kList);
       sequence && statement.op == Operator::kAdd) {
     if (const auto items = elements(value)) {
-      sequence->items.insert(sequence->items.end(), items->begin(), items->end());
+      append(sequence, *items);
     } else {
       sequence->open = true;
     }

@@ -27,6 +27,10 @@ struct Raised {
 
 class Interpreter {
  public:
+  static constexpr size_t kMostText = 4 << 20;                // bytes of one string
+  static constexpr size_t kMostItems = 100'000;               // of one sequence
+  static constexpr uint64_t kMostMemory = uint64_t{1} << 30;  // bytes of all values, about
+
   Interpreter(Finder& finder, Images& images, const Distributions& distributions,
               NativeLoader& loader, const PlanRequest& request);
   Plan run();
@@ -36,6 +40,7 @@ class Interpreter {
   T* make(Args&&... args) {
     auto value = std::make_unique<T>(std::forward<Args>(args)...);
     T* result = value.get();
+    memory_ += sizeof(T) + sizeof(value);
     values_.push_back(std::move(value));
     return result;
   }
@@ -43,8 +48,18 @@ class Interpreter {
   Ref boolean(bool value) { return value ? true_ : false_; }
   Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
   Ref integer(int64_t value) { return make<Int>(Type::kInt, value); }
-  Ref string(std::string text) { return make<Str>(Type::kStr, std::move(text)); }
-  Ref path(std::string text) { return make<Str>(Type::kPath, std::move(text)); }
+  // Opaque when it is too long: programs can double a string in a loop.
+  Ref string(std::string text) {
+    if (text.size() > kMostText) return opaque_;
+    memory_ += text.size();
+    return make<Str>(Type::kStr, std::move(text));
+  }
+  Ref path(std::string text) {
+    if (text.size() > kMostText) return opaque_;
+    return make<Str>(Type::kPath, std::move(text));
+  }
+  // Adds as many as a sequence may hold; the rest makes it open.
+  void append(Sequence* sequence, const std::vector<Ref>& items);
   Ref opaque() { return opaque_; }
   Ref opaque(std::string name) { return make<Opaque>(std::move(name)); }
   Sequence* list(std::vector<Ref> items, Type type = Type::kList);
@@ -164,6 +179,8 @@ class Interpreter {
   bool assign(const Expr& target, Ref value);
   void bind(std::string_view name, Ref value);
   bool delete_target(const Expr& target);
+  // The whole plan has used up what it may: nothing more is run.
+  bool exhausted() const;
   bool unpack(const Expr& target, Ref value);
   Ref decorate(const Stmt& statement, Ref value);
 
@@ -238,6 +255,7 @@ class Interpreter {
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
+  uint64_t memory_ = 0;
   int depth_ = 0;
   struct Expected {
     std::vector<std::string_view> errors;

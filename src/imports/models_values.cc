@@ -191,6 +191,7 @@ Ref str_join(I& in, Ref self, const A& a) {
     if (!text) return in.opaque();
     if (i) result += *call.text();
     result += *text;
+    if (result.size() > I::kMostText) return in.opaque();
   }
   return in.string(std::move(result));
 }
@@ -325,7 +326,7 @@ Ref bytes_decode(I& in, Ref self, const A&) {
 
 Ref list_append(I& in, Ref self, const A& a) {
   Sequence* list = sequence_of(self);
-  if (list && a.get(0)) list->items.push_back(a.get(0));
+  if (list && a.get(0)) in.append(list, {a.get(0)});
   in.count_effect();
   return in.none();
 }
@@ -335,7 +336,7 @@ Ref list_extend(I& in, Ref self, const A& a) {
   if (!list) return in.none();
   for (Ref given : a.positional) {
     if (const auto items = in.elements(given)) {
-      list->items.insert(list->items.end(), items->begin(), items->end());
+      in.append(list, *items);
     } else {
       list->open = true;
     }

@@ -188,8 +188,20 @@ Instance* Interpreter::instance_of(std::string_view builtin) {
 
 Sequence* Interpreter::list(std::vector<Ref> items, Type type) {
   auto* result = make<Sequence>(type);
+  memory_ += items.size() * sizeof(Ref);
   result->items = std::move(items);
   return result;
+}
+
+void Interpreter::append(Sequence* sequence, const std::vector<Ref>& items) {
+  const std::vector<Ref> copy = &items == &sequence->items ? items : std::vector<Ref>();
+  const std::vector<Ref>& source = copy.empty() ? items : copy;
+  const size_t room = kMostItems - std::min(kMostItems, sequence->items.size());
+  const size_t count = std::min(room, source.size());
+  memory_ += count * sizeof(Ref);
+  sequence->items.insert(sequence->items.end(), source.begin(),
+                         source.begin() + static_cast<ptrdiff_t>(count));
+  if (count < source.size()) sequence->open = true;
 }
 
 // 0: the running code's.
@@ -440,7 +452,9 @@ Plan Interpreter::run() {
   start_up();
   clear_raised();
   run_program();
-  if (raised_) {
+  if (exhausted()) {
+    plan_.problems.push_back("the program asks for more work on import than the plan may do");
+  } else if (raised_) {
     plan_.failure = std::string(raised_->type ? raised_->type->name : "an exception") +
                     (raised_->message.empty() ? "" : ": " + raised_->message);
     plan_.failure_file = raised_->file;
