@@ -220,6 +220,8 @@ class Interpreter {
   Ref import_one(std::string_view name, Ref parent);
   Ref load_source(Module* module);
   Ref load_native(Module* module);
+  const NativeStrings* strings_of(const ModuleSpec& spec);
+  bool needs_back(const std::string& name, const Module& importer);
   Ref ask_custom_finders(std::string_view name);
   Ref load_by_custom(std::string_view name, Ref spec);
   Module* new_module(const ModuleSpec& spec);
@@ -253,6 +255,7 @@ class Interpreter {
   std::optional<Raised> raised_;
   std::vector<Raised> handling_;                               // for a bare raise
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
+  std::unordered_map<std::string, NativeStrings> native_strings_;
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
   uint64_t memory_ = 0;

@@ -344,6 +344,25 @@ Ref Interpreter::open_library(const std::optional<std::string>& name, int flags,
   return error ? raise("OSError", *error) : opaque();
 }
 
+const NativeStrings* Interpreter::strings_of(const ModuleSpec& spec) {
+  const auto known = native_strings_.find(spec.path);
+  if (known != native_strings_.end()) return &known->second;
+  const auto& probe = images_.open(spec.path, finder_.interpreter().elf_machine);
+  if (probe.image == kNone) return nullptr;
+  const Image& image = images_[probe.image];
+  return &native_strings_.emplace(spec.path, read_native_strings(image.elf, image.map.bytes()))
+              .first->second;
+}
+
+// Python code that names the extension module that names it is imported after it: the extension's
+// name for it stands in some function, for later.
+bool Interpreter::needs_back(const std::string& name, const Module& importer) {
+  const auto spec = finder_.find_dotted(name);
+  if (!spec || spec->kind != ModuleKind::kSource || spec->is_package()) return false;
+  const auto text = tree().read_text(spec->path, kMostSource);
+  return text && text->find(importer.spec.name) != std::string::npos;
+}
+
 Ref Interpreter::load_native(Module* module) {
   PlannedOpen planned;
   planned.name = module->spec.path;
@@ -361,21 +380,18 @@ Ref Interpreter::load_native(Module* module) {
   module->open = true;
   native_paths_[module->spec.name] = module->spec.path;
   install_values(module);
-  const uint16_t machine = finder_.interpreter().elf_machine;
-  const auto& probe = images_.open(module->spec.path, machine);
-  if (probe.image == kNone) return module;
-  const Image& image = images_[probe.image];
-  const NativeStrings strings = read_native_strings(image.elf, image.map.bytes());
+  const NativeStrings* strings = strings_of(module->spec);
+  if (!strings) return module;
   scopes_.emplace_back();
   Scope* scope = &scopes_.back();
   scope->names = &module->names;
   scope->module = module;
   frames_.push_back({scope, 0, nullptr});
-  for (const NativeImport& wanted : native_imports(strings, module->spec, finder_)) {
-    if (!wanted.likely || loaded_module(wanted.name)) continue;
+  for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_)) {
+    if (!wanted.likely || loaded_module(wanted.name) || needs_back(wanted.name, *module)) continue;
     if (!import_dotted(wanted.name)) clear_raised();
   }
-  for (const std::string& own : own_submodules(strings, module->spec))
+  for (const std::string& own : own_submodules(*strings, module->spec))
     if (!loaded_module(own)) dict_set(sys_modules_, own, opaque(own));
   frames_.pop_back();
   return module;

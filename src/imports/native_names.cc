@@ -48,6 +48,8 @@ class Search {
       if (!add(name, dotted || group) && dotted && strings_.compiled_python)
         add(package_of(self_) + "." + name, true);
       if (!dotted) words_.insert(name);
+      // PyCapsule_Import("datetime.datetime_CAPI") imports the module and takes the capsule.
+      if (dotted && name.ends_with("API")) add(name.substr(0, name.rfind('.')), true, true);
     }
     if (strings_.compiled_python) join_words();
     prefer_private_names();
@@ -56,18 +58,23 @@ class Search {
 
  private:
   // True if there is such a module.
-  bool add(const std::string& name, bool likely) {
+  bool add(const std::string& name, bool likely, bool is_capsule = false) {
     const std::optional<ModuleSpec> spec = finder_.find_dotted(name);
     if (!spec) return false;
     if (spec->is_package()) add_package(name);
     if (spec->kind == ModuleKind::kNamespace || name == self_.name) return true;
     // Cython's own support code names asyncio.coroutines and the like, for when they are needed.
     const std::string standard = finder_.standard_library() + "/";
-    if (strings_.compiled_python && standard.size() > 1 && spec->path.starts_with(standard) &&
-        spec->path.find("-packages/") == std::string::npos)
+    if (!is_capsule && strings_.compiled_python && standard.size() > 1 &&
+        spec->path.starts_with(standard) && spec->path.find("-packages/") == std::string::npos)
       likely = false;
-    if (!strings_.compiled_python && !is_own(name) && !is_c_interface(name)) likely = false;
-    if (found_.insert(name).second) result_.push_back({name, likely});
+    if (!is_capsule && !strings_.compiled_python && !is_own(name) && !is_c_interface(name))
+      likely = false;
+    if (found_.insert(name).second) {
+      result_.push_back({name, likely});
+    } else if (likely) {
+      for (NativeImport& known : result_) known.likely |= known.name == name;
+    }
     return true;
   }
 

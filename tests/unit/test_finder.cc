@@ -108,8 +108,8 @@ TEST_CASE("finder: hostile names") {
   temp.file("a/__init__.py");
   const Tree tree;
   Finder finder(tree, interpreter);
-  for (const std::string name : {"", ".", "..", "a.", ".a", "sub/x", "two\nlines", "directory",
-                                 "../a", std::string(100000, 'x').c_str()})
+  for (const std::string& name : Strings{"", ".", "..", "a.", ".a", "sub/x", "two\nlines",
+                                         "directory", "../a", std::string(100000, 'x')})
     CHECK(found(finder, name) == "none");
   CHECK(found(finder, std::string("sub\0x", 5)) == "none");
   CHECK(finder.names_in({temp / "a", temp / "missing"}) == Strings{"directory", "\xff\xfe"});
