@@ -8,6 +8,8 @@
 // environment is asked for thousands of names that are not there.
 #include "imports/finder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "imports/builtins.h"
@@ -77,6 +79,14 @@ bool Finder::is_file(const std::string& path) const {
   return status && status->is_regular();
 }
 
+namespace {
+
+std::string below(const std::string& directory, const std::string& name) {
+  return fmt::format("{}/{}", directory, name);
+}
+
+}  // namespace
+
 bool Finder::is_directory(const std::string& path) const {
   const auto status = tree_.stat(path);
   return status && status->is_directory();
@@ -86,9 +96,10 @@ bool Finder::is_directory(const std::string& path) const {
 bool Finder::find_file(const std::string& directory, std::string_view stem, ModuleSpec& spec) {
   for (const auto& [suffix, kind] : loaders_) {
     const std::string file = std::string(stem) + suffix;
-    if (!has(directory, file) || !is_file(directory + "/" + file)) continue;
+    const std::string path = below(directory, file);
+    if (!has(directory, file) || !is_file(path)) continue;
     spec.kind = kind;
-    spec.path = directory + "/" + file;
+    spec.path = path;
     return true;
   }
   return false;
@@ -172,7 +183,7 @@ std::vector<std::string> Finder::names_in(const std::vector<std::string>& search
     const std::string directory = place(entry);
     for (const std::string& file : Names(list(directory))) {
       std::string name = module_name(file);
-      if (name.empty() && is_plain(file) && has_init(directory + "/" + file)) name = file;
+      if (name.empty() && is_plain(file) && has_init(below(directory, file))) name = file;
       if (name != "__init__" && is_plain(name)) result.push_back(name);
     }
   }

@@ -1,4 +1,5 @@
 // The parts of sys, os, glob, platform and pathlib that modules ask on import.
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -88,10 +89,10 @@ std::string normal(const std::string& path) {
   return result.empty() ? "." : result;
 }
 
-std::string joined(std::string base, const std::string& part) {
+std::string joined(const std::string& base, const std::string& part) {
   if (part.starts_with("/")) return part;
   if (base.empty() || base.ends_with("/")) return base + part;
-  return base + "/" + part;
+  return fmt::format("{}/{}", base, part);
 }
 
 std::pair<std::string, std::string> split_path(const std::string& path) {
@@ -113,7 +114,7 @@ Ref path_join(I& in, Ref, const A& a) {
   for (size_t i = 0; i < a.positional.size(); i++) {
     const std::string* part = text_of(a.positional[i]);
     if (!part) return in.opaque();
-    result = i ? joined(std::move(result), *part) : *part;
+    result = i ? joined(result, *part) : *part;
   }
   return a.open || a.positional.empty() ? in.opaque() : in.string(std::move(result));
 }

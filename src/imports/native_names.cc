@@ -10,6 +10,8 @@
 // that differ by leading underscores only the private one, which is newer, is likely.
 #include "imports/native_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -104,7 +106,7 @@ class Search {
       if (!spec) continue;
       for (const std::string& name : finder_.names_in(spec->search))
         if (!name.starts_with("__") && words_.contains(name))
-          add(package + "." + name, package == package_of(self_));
+          add(fmt::format("{}.{}", package, name), package == package_of(self_));
     }
   }
 

@@ -154,7 +154,7 @@ StringPrefix read_prefix(std::string_view letters) {
   }
   prefix.is_bytes = kind == 'b';
   prefix.is_formatted = kind == 'f' || kind == 't';
-  prefix.is_valid = !(kind == 'u' && prefix.is_raw);
+  prefix.is_valid = kind != 'u' || !prefix.is_raw;
   return prefix;
 }
 
@@ -194,7 +194,8 @@ bool skip_string(Cursor& cursor) {
   for (; at < text.size(); at++) {
     const char c = text[at];
     if (c != quote && c != '\\' && c != '\n') continue;
-    if (c == '\\' && ++at < text.size() && text[at] != '\n') continue;
+    if (c == '\\') at++;
+    if (c == '\\' && at < text.size() && text[at] != '\n') continue;
     if (c == quote && (!triple || text.substr(at, 3) == std::string_view(&text[cursor.at], 3))) {
       cursor.at = static_cast<uint32_t>(at + (triple ? 3 : 1));
       return true;

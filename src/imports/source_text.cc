@@ -128,8 +128,7 @@ void append_code_point(std::string& text, uint32_t code) {
 
 std::string_view make_source_text(std::string& bytes) {
   if (bytes.size() >= (uint64_t{1} << 31)) return "file too large";
-  if (std::memchr(bytes.data(), '\0', bytes.size()) != nullptr)
-    return "source code cannot contain null bytes";
+  if (bytes.find('\0') != std::string::npos) return "source code cannot contain null bytes";
   if (bytes.starts_with("\xef\xbb\xbf")) bytes.erase(0, 3);
   unify_line_breaks(bytes);
   if (is_utf8(bytes)) return "";

@@ -105,6 +105,7 @@ void Images::read_early(Image& image) {
     image.early =
         std::async(std::launch::async, [&object = image.elf] { return read_references(object); });
   } catch (const std::system_error&) {
+    image.early = {};
   }
 }
 

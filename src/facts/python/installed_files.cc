@@ -100,7 +100,7 @@ void InstalledFiles::find_claimed_twice() {
 std::optional<std::string> record_hash(const Tree& tree, const std::string& path) {
   const Result<MappedFile> map = tree.map(path);
   if (!map) return std::nullopt;
-  const std::string text = "sha256=" + base64_url(sha256(map->bytes()));
+  std::string text = "sha256=" + base64_url(sha256(map->bytes()));
   if (map->damaged()) return std::nullopt;
   return text;
 }
