@@ -16,6 +16,7 @@ struct Failure {
 };
 
 bool ended_with_error(const Case& examined) {
+  if (examined.plan) return !examined.plan->failure.empty();
   const auto& status = examined.trace.exit_status;
   return status && WIFEXITED(*status) && WEXITSTATUS(*status) != 0;
 }

@@ -86,6 +86,12 @@ std::vector<Finding> check_all(const Case& examined) {
   });
   if (explained)
     std::erase_if(findings, [](const Finding& f) { return f.code == rules::kPy301.code; });
+  // And an import that fails because a library cannot be opened is that library's finding.
+  const bool of_loader = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::kError && finding.code.starts_with("LD");
+  });
+  if (of_loader)
+    std::erase_if(findings, [](const Finding& f) { return f.code == rules::kPy302.code; });
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     if (a.severity != b.severity) return a.severity > b.severity;
     return a.symbols.count > b.symbols.count;

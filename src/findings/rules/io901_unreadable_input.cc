@@ -8,10 +8,15 @@ namespace {
 
 std::vector<Finding> check(const Case& examined) {
   std::vector<Finding> findings;
-  const Images& images = examined.process.simulation().images();
+  const sim::Simulation& simulation = examined.process.simulation();
+  const Images& images = simulation.images();
+  // Unmapped ones too: damage is why an open fails and is undone.
+  std::vector<bool> mapped(images.size());
+  for (const sim::Object& object : simulation.objects())
+    if (object.image < mapped.size()) mapped[object.image] = true;
   for (ImageId id = 0; id < images.size(); id++) {
     const Image& image = images[id];
-    if (examined.process.objects_of(id).empty()) continue;
+    if (!mapped[id]) continue;
     if (image.elf.defects.empty() && !image.map.damaged()) continue;
     Finding finding;
     finding.severity = Severity::kWarning;
@@ -38,7 +43,7 @@ const Rule kIo901 = {
     "IO901",
     "damaged-file",
     Severity::kWarning,
-    "A library that was loaded has tables that are not as they must be.",
+    "A library that was mapped has tables that are not as they must be.",
     "  Offsets outside of the file, tables that overlap, counts that lie; or a file that shrank "
     "while it\n"
     "  was read. The evidence names the place.",

@@ -6,8 +6,9 @@ namespace {
 
 std::vector<Finding> check(const Case& examined) {
   std::vector<Finding> findings;
-  for (const char* phrase : {"invalid ELF header", "file too short", "ELF file",
-                             "cannot dynamically load", "wrong ELF class", "object file has no"})
+  for (const char* phrase :
+       {"invalid ELF header", "file too short", "ELF file", "cannot dynamically load",
+        "wrong ELF class", "object file has no", "cannot read file data"})
     for (Finding& finding : failed_opens(examined, phrase, "the loader refuses this file",
                                          "reinstall the package that the file is from"))
       if (findings.empty()) findings.push_back(std::move(finding));
