@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <regex>
 
@@ -84,14 +82,6 @@ std::vector<std::string> imports_of_command(const std::vector<std::string>& argu
   return names;
 }
 
-Result<Trace> read_trace(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  auto trace = parse_trace(std::string(std::istreambuf_iterator<char>(file), {}));
-  if (!trace) return fail(path + ": " + trace.error().message);
-  return trace;
-}
-
 // An empty directory: files of the current one would shadow modules.
 class NeutralDirectory {
  public:
@@ -145,11 +135,9 @@ std::map<std::string, std::string> variables(const DoctorOptions& options) {
   return result;
 }
 
-Result<void> find_environment(const DoctorOptions& options, const std::string& place,
-                              World& world) {
+Result<void> find_environment(const std::string& place, World& world) {
   auto python = find_interpreter(world.tree, place);
   if (!python) return tl::unexpected<Error>(python.error());
-  (void)options;
   world.python = std::move(*python);
   world.distributions = Distributions::read(world.tree, *world.python);
   return {};
@@ -160,7 +148,7 @@ Result<void> examine_recorded(const DoctorOptions& options, World& world,
                               std::vector<std::string> imports, report::Report& report) {
   Result<Trace> trace = fail("");
   if (!options.replay.empty()) {
-    trace = read_trace(options.replay);
+    trace = read_trace_file(options.replay);
   } else {
     if (imports.empty()) return fail("say what to import: --imports a,b, or give --replay FILE");
     if (!options.root.empty()) return fail("--trace runs on this machine: leave --root out");
@@ -170,8 +158,8 @@ Result<void> examine_recorded(const DoctorOptions& options, World& world,
   }
   if (!trace) return tl::unexpected<Error>(trace.error());
   // A trace may be of a program that is no Python, or of an environment that is gone.
-  (void)find_environment(
-      options, options.environment.empty() ? trace->start.program : options.environment, world);
+  (void)find_environment(options.environment.empty() ? trace->start.program : options.environment,
+                         world);
   world.machine = machine_of(world.tree, trace->start);
   if (imports.empty()) imports = imports_of_command(trace->start.arguments);
   report.program = trace->start.program;
@@ -184,7 +172,7 @@ Result<void> examine_recorded(const DoctorOptions& options, World& world,
 // Processes that are never started.
 Result<void> examine_planned(const DoctorOptions& options, World& world,
                              const std::vector<std::string>& imports, report::Report& report) {
-  if (auto found = find_environment(options, options.environment, world); !found) return found;
+  if (auto found = find_environment(options.environment, world); !found) return found;
   world.machine = read_machine(world.tree, world.python->elf_machine);
   report.program = world.python->executable;
   report.architecture = world.python->elf_machine == elf::EM_AARCH64 ? "aarch64" : "x86_64";
