@@ -1,10 +1,24 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "findings/rules/rules.h"
 #include "findings/words.h"
 
 namespace cohabit::rules {
 namespace {
+
+// Where the file should end by its PT_LOAD segments, if whole pages of them are not there: touching
+// one raises SIGBUS. The rest of the last page reads as zero.
+uint64_t wanted_size(const Image& image) {
+  constexpr uint64_t kPage = 4096;
+  const uint64_t mapped = (image.file_size + kPage - 1) / kPage * kPage;
+  uint64_t wanted = 0;
+  for (const elf::Phdr& segment : image.elf.segments)
+    if (segment.p_filesz <= UINT64_MAX - segment.p_offset)
+      wanted = std::max(wanted, segment.p_offset + segment.p_filesz);
+  return wanted > mapped ? wanted : 0;
+}
 
 std::vector<Finding> check(const Case& examined) {
   std::vector<Finding> findings;
@@ -23,6 +37,15 @@ std::vector<Finding> check(const Case& examined) {
     finding.certainty = Certainty::kObserved;
     finding.headline = fmt::format("{} is damaged: what is said about it may be wrong",
                                    image.path.substr(image.path.rfind('/') + 1));
+    if (const uint64_t wanted = wanted_size(image)) {
+      finding.severity = Severity::kError;
+      finding.headline =
+          fmt::format("{} is cut short: {} of {} bytes are there",
+                      image.path.substr(image.path.rfind('/') + 1), image.file_size, wanted);
+      finding.evidence.push_back({"defect",
+                                  "the process is killed (SIGBUS) where it touches what is missing",
+                                  "", image.real_path, -1, -1, ""});
+    }
     finding.libraries.push_back({image.real_path, "", ""});
     for (const elf::Defect& defect : image.elf.defects)
       finding.evidence.push_back({"defect", fmt::format("at {:#x}: {}", defect.offset, defect.what),
@@ -48,7 +71,8 @@ const Rule kIo901 = {
     "while it\n"
     "  was read. The evidence names the place.",
     "  The loader may read other things there than Cohabit does, so the rest of the report is less "
-    "sure.",
+    "sure.\n"
+    "  A file that is cut short kills the process (SIGBUS): that is an error.",
     "  `at 0x3f8: DT_SYMTAB points outside of the file`",
     "  Reinstall the package. If the file is from a tool that rewrites binaries, report it there.",
     "  Only what the loader reads is checked.",
