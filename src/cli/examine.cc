@@ -73,11 +73,12 @@ Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
   settings.cache = &world.bindings;
   sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
   sim::PlannedProcess process(simulation);
-  python::Finder finder(world.tree, interpreter);
+  if (!world.finder) world.finder.emplace(world.tree, interpreter);
   python::PlanRequest request;
   request.imports = imports;
   request.environment = environment;
-  sequence.plan = python::make_plan(finder, world.images, world.distributions, process, request);
+  sequence.plan = python::make_plan(*world.finder, world.images, world.distributions, process,
+                                    request, world.plans);
   sequence.trace.calls = process.calls();
   return sequence;
 }

@@ -28,6 +28,8 @@ struct World {
   Distributions distributions;
   Machine machine;
   sim::BindingCache bindings;
+  std::optional<python::Finder> finder;
+  python::PlanCache plans;
 };
 
 // One process: what it was asked to import and the calls that it made, or would make.

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -5,6 +7,13 @@
 #include "cohabit/cohabit.h"
 
 int main(int argc, char** argv) {
+#ifdef __GLIBC__
+  // The plan's thread allocates much and frees at the end: one heap that grows in large steps,
+  // instead of one for the thread that grows page by page (a tenth of the time of a plan).
+  constexpr int kStep = 64 << 20;
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_TOP_PAD, kStep);
+#endif
   const int status = cohabit_main(argc, argv);
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
   std::fprintf(stderr, "cohabit: cannot write to standard output: %s\n", std::strerror(errno));

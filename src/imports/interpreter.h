@@ -32,7 +32,7 @@ class Interpreter {
   static constexpr uint64_t kMostMemory = uint64_t{1} << 30;  // bytes of all values, about
 
   Interpreter(Finder& finder, Images& images, const Distributions& distributions,
-              NativeLoader& loader, const PlanRequest& request);
+              NativeLoader& loader, const PlanRequest& request, PlanCache& cache);
   Plan run();
 
   // --- making values
@@ -238,12 +238,13 @@ class Interpreter {
   const Distributions& distributions_;
   NativeLoader& loader_;
   const PlanRequest& request_;
+  PlanCache& cache_;
   Plan plan_;
 
   std::deque<std::unique_ptr<Value>> values_;
   std::deque<Scope> scopes_;
   std::set<std::string, std::less<>> kept_;
-  std::unordered_map<std::string, std::unique_ptr<Syntax>> parsed_;
+  std::deque<std::unique_ptr<Syntax>> made_;  // from text that is no file
   Ref none_, true_, false_, opaque_;
   Namespace builtins_;
   Namespace internal_;  // classes that no program can name: ModuleSpec
@@ -255,7 +256,6 @@ class Interpreter {
   std::optional<Raised> raised_;
   std::vector<Raised> handling_;                               // for a bare raise
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
-  std::unordered_map<std::string, NativeStrings> native_strings_;
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
   uint64_t memory_ = 0;

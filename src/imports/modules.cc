@@ -245,15 +245,15 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
 }
 
 const Syntax* Interpreter::parse(const std::string& path) {
-  const auto known = parsed_.find(path);
-  if (known != parsed_.end()) return known->second.get();
+  const auto known = cache_.sources.find(path);
+  if (known != cache_.sources.end()) return known->second.get();
   auto text = tree().read_text(path, kMostSource);
   if (!text) {
     plan_.problems.push_back("cannot read " + path);
-    return parsed_.emplace(path, nullptr).first->second.get();
+    return cache_.sources.emplace(path, nullptr).first->second.get();
   }
   auto syntax = std::make_unique<Syntax>(std::move(*text));
-  return parsed_.emplace(path, std::move(syntax)).first->second.get();
+  return cache_.sources.emplace(path, std::move(syntax)).first->second.get();
 }
 
 Ref Interpreter::load_source(Module* module) {
@@ -297,8 +297,8 @@ Ref Interpreter::run_text(const std::string& code, Dict* names) {
   constexpr size_t kMostCode = 1 << 20;
   Module* current = current_module();
   if (code.size() > kMostCode || frames_.size() > 200) return opaque_;
-  auto& syntax = parsed_["\n" + code];
-  if (!syntax) syntax = std::make_unique<Syntax>(code);
+  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(code));
+  memory_ += 50 * code.size();  // what its tree takes, about
   if (!syntax->errors().empty()) return opaque_;
   Module* module = names ? new_module(current->spec) : current;
   if (names)
@@ -306,7 +306,7 @@ Ref Interpreter::run_text(const std::string& code, Dict* names) {
       if (const std::string* name = key ? text_of(key) : nullptr)
         module->names[keep(*name)] = value;
   const Syntax* before = module->syntax;
-  module->syntax = syntax.get();
+  module->syntax = syntax.get();  // made_ keeps it where it is
   Ref result = run_file(module);
   module->syntax = before;
   if (names)
@@ -345,12 +345,12 @@ Ref Interpreter::open_library(const std::optional<std::string>& name, int flags,
 }
 
 const NativeStrings* Interpreter::strings_of(const ModuleSpec& spec) {
-  const auto known = native_strings_.find(spec.path);
-  if (known != native_strings_.end()) return &known->second;
+  const auto known = cache_.natives.find(spec.path);
+  if (known != cache_.natives.end()) return &known->second;
   const auto& probe = images_.open(spec.path, finder_.interpreter().elf_machine);
   if (probe.image == kNone) return nullptr;
   const Image& image = images_[probe.image];
-  return &native_strings_.emplace(spec.path, read_native_strings(image.elf, image.map.bytes()))
+  return &cache_.natives.emplace(spec.path, read_native_strings(image.elf, image.map.bytes()))
               .first->second;
 }
 

@@ -5,13 +5,17 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
 #include "facts/python/distributions.h"
 #include "imports/finder.h"
+#include "imports/native_strings.h"
+#include "imports/syntax.h"
 #include "world/images.h"
 
 namespace cohabit::python {
@@ -66,6 +70,12 @@ struct PlanRequest {
   bool assume_gpu = false;
 };
 
+// What plans over the same files share: sources once parsed, strings once found.
+struct PlanCache {
+  std::unordered_map<std::string, std::unique_ptr<Syntax>> sources;  // by path; null: unreadable
+  std::unordered_map<std::string, NativeStrings> natives;            // by path
+};
+
 struct Plan {
   std::vector<PlannedModule> modules;  // in the order in which their code starts
   std::vector<PlannedOpen> opens;
@@ -81,6 +91,6 @@ struct Plan {
 
 // Runs on a thread of its own with a deep stack: Python's nesting is the program's to choose.
 Plan make_plan(Finder& finder, Images& images, const Distributions& distributions,
-               NativeLoader& loader, const PlanRequest& request);
+               NativeLoader& loader, const PlanRequest& request, PlanCache& cache);
 
 }  // namespace cohabit::python

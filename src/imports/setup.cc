@@ -79,12 +79,13 @@ constexpr std::string_view kInternalTypes[] = {
 }  // namespace
 
 Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& distributions,
-                         NativeLoader& loader, const PlanRequest& request)
+                         NativeLoader& loader, const PlanRequest& request, PlanCache& cache)
     : finder_(finder),
       images_(images),
       distributions_(distributions),
       loader_(loader),
-      request_(request) {
+      request_(request),
+      cache_(cache) {
   none_ = make<Value>(Type::kNone);
   true_ = make<Int>(Type::kBool, 1);
   false_ = make<Int>(Type::kBool, 0);
@@ -420,7 +421,7 @@ void Interpreter::start_up() {
     auto* module = new_module({"site", ModuleKind::kSource, line.file, {}});
     auto syntax = std::make_unique<Syntax>(line.code);
     module->syntax = syntax.get();
-    parsed_.emplace("\n" + line.file + "\n" + line.code, std::move(syntax));
+    made_.push_back(std::move(syntax));
     if (!run_file(module)) clear_raised();  // site prints it and goes on
   }
   for (const char* name : {"sitecustomize", "usercustomize"})
@@ -434,7 +435,7 @@ void Interpreter::run_program() {
   for (const std::string& name : request_.imports) code += "import " + name + "\n";
   auto syntax = std::make_unique<Syntax>(code);
   module->syntax = syntax.get();
-  parsed_.emplace("\n__main__", std::move(syntax));
+  made_.push_back(std::move(syntax));
   if (!module->syntax->errors().empty()) {
     raise("SyntaxError", module->syntax->errors()[0].message);
     return;
@@ -472,21 +473,24 @@ struct Job {
   const Distributions& distributions;
   NativeLoader& loader;
   const PlanRequest& request;
+  PlanCache& cache;
   Plan plan;
 };
 
 void* run_job(void* data) {
   Job& job = *static_cast<Job*>(data);
-  job.plan = Interpreter(job.finder, job.images, job.distributions, job.loader, job.request).run();
+  job.plan =
+      Interpreter(job.finder, job.images, job.distributions, job.loader, job.request, job.cache)
+          .run();
   return nullptr;
 }
 
 }  // namespace
 
 Plan make_plan(Finder& finder, Images& images, const Distributions& distributions,
-               NativeLoader& loader, const PlanRequest& request) {
+               NativeLoader& loader, const PlanRequest& request, PlanCache& cache) {
   constexpr size_t kStack = size_t{1} << 30;  // only what is used costs memory
-  Job job{finder, images, distributions, loader, request, {}};
+  Job job{finder, images, distributions, loader, request, cache, {}};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStack);
