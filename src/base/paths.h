@@ -1,7 +1,9 @@
 // Paths as text: nothing here looks at a file system.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 namespace cohabit {
 
@@ -10,6 +12,25 @@ inline std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return "";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// `path` below `directory`, without "//", "." and "..": a RECORD says "../../../bin/x" from
+// site-packages. An absolute path is below nothing.
+inline std::string join_normal(const std::string& directory, std::string_view path) {
+  const std::string whole =
+      path.starts_with('/') ? std::string(path) : directory + "/" + std::string(path);
+  std::string result;
+  for (size_t begin = 0; begin < whole.size();) {
+    const size_t end = std::min(whole.find('/', begin), whole.size());
+    const std::string_view part(whole.data() + begin, end - begin);
+    if (part == "..") {
+      result.erase(std::min(result.rfind('/'), result.size()));
+    } else if (!part.empty() && part != ".") {
+      result.append("/").append(part);
+    }
+    begin = end + 1;
+  }
+  return result;
 }
 
 }  // namespace cohabit

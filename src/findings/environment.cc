@@ -145,4 +145,18 @@ bool is_by_the_way(std::string_view path) {
   return false;
 }
 
+void add_reinstall(Finding& finding, const EnvironmentCase& examined,
+                   const Distribution& distribution, const std::vector<std::string>& examples,
+                   size_t files, std::string advice) {
+  for (const std::string& example : examples) finding.evidence.push_back(fact("file", example));
+  if (files > examples.size())
+    finding.evidence.push_back(fact("file", fmt::format("and {} more", files - examples.size())));
+  finding.libraries.push_back(library_of(distribution, distribution.metadata));
+  finding.help.push_back({std::move(advice),
+                          installer_command(examined, "install",
+                                            {"--force-reinstall", "--no-deps",
+                                             distribution.name + "==" + distribution.version}),
+                          Safety::kUnsafe});
+}
+
 }  // namespace cohabit

@@ -58,6 +58,11 @@ Evidence fact(std::string kind, std::string text, std::string library = "");
 // A command line for the installer that is in use here: verb is "install" or "uninstall".
 std::string installer_command(const EnvironmentCase& examined, std::string_view verb,
                               const std::vector<std::string>& arguments);
+// The files of a distribution that are not as they were installed: some by name, how many more, and
+// the command that installs the distribution again.
+void add_reinstall(Finding& finding, const EnvironmentCase& examined,
+                   const Distribution& distribution, const std::vector<std::string>& examples,
+                   size_t files, std::string advice);
 // Single quotes, where a shell would do something with the text.
 std::string shell_word(std::string_view text);
 

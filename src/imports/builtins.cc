@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/paths.h"
 #include "facts/elf/object.h"
 
 namespace cohabit::python {
@@ -125,10 +126,6 @@ constexpr const char* kCanBeBuiltIn[] = {
     "xxsubtype",
     "zlib",
 };
-
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
 
 // The directories where the executable's libpython may be: what the loader would find, without
 // simulating it.

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/paths.h"
 #include "facts/python/requirement.h"
 #include "facts/python/wheel_metadata.h"
 
@@ -24,24 +25,6 @@ bool looks_native(std::string_view path) {
   for (size_t at = name.find(".so"); at != name.npos; at = name.find(".so", at + 1))
     if (at + 3 == name.size() || name[at + 3] == '.' || name[at + 3] == '-') return true;
   return false;
-}
-
-// Without "//", "." and "..", as text: a RECORD says "../../../bin/x" from site-packages.
-std::string normalise(const std::string& directory, std::string_view path) {
-  const std::string whole =
-      path.starts_with('/') ? std::string(path) : directory + "/" + std::string(path);
-  std::string result;
-  for (size_t begin = 0; begin < whole.size();) {
-    const size_t end = std::min(whole.find('/', begin), whole.size());
-    const std::string_view part(whole.data() + begin, end - begin);
-    if (part == "..") {
-      result.erase(std::min(result.rfind('/'), result.size()));
-    } else if (!part.empty() && part != ".") {
-      result.append("/").append(part);
-    }
-    begin = end + 1;
-  }
-  return result;
 }
 
 std::string_view trim(std::string_view text) {
@@ -114,7 +97,7 @@ class CondaHandler : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 1 && key_ == "name") distribution_.name = value;
     if (depth_ == 1 && key_ == "version") distribution_.version = value;
     if (depth_ == 2 && key_ == "files" && value.size() < kMaxPath && looks_native(value))
-      distribution_.native_files.push_back(normalise(prefix_, value));
+      distribution_.native_files.push_back(join_normal(prefix_, value));
     return true;
   }
   bool start_object(std::size_t) override { return enter(); }
@@ -151,7 +134,7 @@ void read_top_level(std::string_view text, const std::string& site, Distribution
   for_each_line(text, [&](std::string_view line) {
     const std::string_view name = trim(line);
     if (!name.empty() && name.size() < kMaxPath && name != "." && name != "..")
-      distribution.owned_packages.push_back(normalise(site, name));
+      distribution.owned_packages.push_back(join_normal(site, name));
     return true;
   });
 }
@@ -161,7 +144,7 @@ void read_installed_files(std::string_view text, Distribution& distribution) {
   for_each_line(text, [&](std::string_view line) {
     const std::string_view name = trim(line);
     if (name.size() < kMaxPath && looks_native(name))
-      distribution.native_files.push_back(normalise(distribution.metadata, name));
+      distribution.native_files.push_back(join_normal(distribution.metadata, name));
     return true;
   });
 }
@@ -169,7 +152,7 @@ void read_installed_files(std::string_view text, Distribution& distribution) {
 void read_files(const Tree& tree, const std::string& site, Distribution& distribution) {
   if (const auto record = tree.map(distribution.metadata + "/RECORD")) {
     for (const std::string& name : native_names_of_record(record->bytes().text()))
-      distribution.native_files.push_back(normalise(site, name));
+      distribution.native_files.push_back(join_normal(site, name));
   } else if (const auto installed = tree.map(distribution.metadata + "/installed-files.txt")) {
     read_installed_files(installed->bytes().text(), distribution);
   } else if (const auto top =
@@ -218,13 +201,13 @@ void Distributions::read_site(const std::string& site) {
   if (site.ends_with(".egg")) names.push_back("EGG-INFO");
   for (const std::string& name : names) {
     if (name.starts_with('~')) {  // pip renames what it removes, and deletes that last
-      leftovers_.push_back(normalise(site, name));
+      leftovers_.push_back(join_normal(site, name));
       continue;
     }
     const bool is_dist_info = name.ends_with(".dist-info");
     if (!is_dist_info && !name.ends_with(".egg-info") && name != "EGG-INFO") continue;
     Distribution distribution;
-    distribution.metadata = normalise(site, name);
+    distribution.metadata = join_normal(site, name);
     distribution.site = site;
     const auto status = tree_.stat(distribution.metadata);
     if (!status) continue;
@@ -245,11 +228,11 @@ void Distributions::read_site(const std::string& site) {
 }
 
 void Distributions::read_conda(const std::string& prefix) {
-  const std::string directory = normalise(prefix, "conda-meta");
+  const std::string directory = join_normal(prefix, "conda-meta");
   for (const std::string& name : tree_.list(directory)) {
     if (!name.ends_with(".json")) continue;
     Distribution distribution;
-    distribution.metadata = normalise(directory, name);
+    distribution.metadata = join_normal(directory, name);
     distribution.is_conda_package = true;
     distribution.site = prefix;
     distribution.installer = "conda";
@@ -310,7 +293,7 @@ std::vector<const Distribution*> Distributions::pick(const std::vector<uint32_t>
 }
 
 std::vector<const Distribution*> Distributions::owners(const std::string& path) const {
-  const std::string normal = normalise("/", path);
+  const std::string normal = join_normal("/", path);
   if (const auto found = by_path_.find(normal); found != by_path_.end()) return pick(found->second);
   if (const auto status = tree_.stat(path)) {
     const FileIds& ids = file_ids();

@@ -7,28 +7,11 @@
 #include <functional>
 #include <map>
 
+#include "base/paths.h"
 #include "base/sha256.h"
 
 namespace cohabit {
 namespace {
-
-// Without "//", "." and "..", as text.
-std::string join_normal(const std::string& site, std::string_view path) {
-  const std::string whole =
-      path.starts_with('/') ? std::string(path) : site + "/" + std::string(path);
-  std::string result;
-  for (size_t begin = 0; begin < whole.size();) {
-    const size_t end = std::min(whole.find('/', begin), whole.size());
-    const std::string_view part(whole.data() + begin, end - begin);
-    if (part == "..") {
-      result.erase(std::min(result.rfind('/'), result.size()));
-    } else if (!part.empty() && part != ".") {
-      result.append("/").append(part);
-    }
-    begin = end + 1;
-  }
-  return result;
-}
 
 std::string base64_url(const std::array<uint8_t, 32>& digest) {
   static constexpr std::string_view kLetters =

@@ -40,17 +40,7 @@ Finding describe(const EnvironmentCase& examined, uint32_t index, const Loss& lo
   finding.headline =
       fmt::format("{} of {} of {} missing", loss.files, count_of(end - begin, "file"),
                   label(distribution) + (loss.files == 1 ? " is" : " are"));
-  for (const std::string& example : loss.examples)
-    finding.evidence.push_back(fact("file", example));
-  if (loss.files > loss.examples.size())
-    finding.evidence.push_back(
-        fact("file", fmt::format("and {} more", loss.files - loss.examples.size())));
-  finding.libraries.push_back(library_of(distribution, distribution.metadata));
-  finding.help.push_back({"install it again",
-                          installer_command(examined, "install",
-                                            {"--force-reinstall", "--no-deps",
-                                             distribution.name + "==" + distribution.version}),
-                          Safety::kUnsafe});
+  add_reinstall(finding, examined, distribution, loss.examples, loss.files, "install it again");
   return finding;
 }
 

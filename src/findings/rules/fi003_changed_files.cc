@@ -34,17 +34,8 @@ Finding describe(const EnvironmentCase& examined, uint32_t index, const Change& 
   finding.severity = change.code > 0 ? Severity::kWarning : Severity::kNote;
   finding.headline = fmt::format("{} of {} not as installed", count_of(change.files, "file"),
                                  label(distribution) + (change.files == 1 ? " is" : " are"));
-  for (const std::string& example : change.examples)
-    finding.evidence.push_back(fact("file", example));
-  if (change.files > change.examples.size())
-    finding.evidence.push_back(
-        fact("file", fmt::format("and {} more", change.files - change.examples.size())));
-  finding.libraries.push_back(library_of(distribution, distribution.metadata));
-  finding.help.push_back({"unless you changed it on purpose, install it again",
-                          installer_command(examined, "install",
-                                            {"--force-reinstall", "--no-deps",
-                                             distribution.name + "==" + distribution.version}),
-                          Safety::kUnsafe});
+  add_reinstall(finding, examined, distribution, change.examples, change.files,
+                "unless you changed it on purpose, install it again");
   return finding;
 }
 
