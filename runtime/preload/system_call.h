@@ -32,7 +32,7 @@ static inline long system_call(long number, long a, long b, long c, long d) {
 }
 
 #else
-#error "the tracer knows x86-64 and AArch64"
+#error "the interposers know x86-64 and AArch64"
 #endif
 
 static inline long sys_open(const char* path, int flags, int mode) {
@@ -49,6 +49,12 @@ static inline long sys_dup3(int descriptor, int number, int flags) {
 }
 static inline long sys_fstat(int descriptor, struct stat* status) {
   return system_call(SYS_fstat, descriptor, (long)status, 0, 0);
+}
+static inline long sys_read(int descriptor, void* buffer, unsigned long size) {
+  return system_call(SYS_read, descriptor, (long)buffer, (long)size, 0);
+}
+static inline long sys_stat(const char* path, struct stat* status) {
+  return system_call(SYS_newfstatat, AT_FDCWD, (long)path, (long)status, 0);
 }
 static inline long sys_writev(int descriptor, const struct iovec* parts, int count) {
   return system_call(SYS_writev, descriptor, (long)parts, count, 0);

@@ -25,10 +25,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "preload/interposer.h"
 #include "preload/system_call.h"
-
-#define WEAK __attribute__((weak))
-#define HIDDEN __attribute__((visibility("hidden")))
 
 /* glibc 2.35 and later: lock-free, and meant for unwinders. Declared here for older headers. */
 struct found_object {
@@ -38,8 +36,6 @@ struct found_object {
   void* unwind_data[10];
 };
 extern WEAK int find_object(void* address, struct found_object* result) __asm__("_dl_find_object");
-extern WEAK struct r_debug _r_debug;
-extern HIDDEN ElfW(Dyn) _DYNAMIC[];
 extern WEAK int dlinfo(void* handle, int request, void* result);
 extern WEAK int dl_iterate_phdr(int (*visit)(struct dl_phdr_info*, size_t, void*), void* data);
 extern WEAK unsigned long getauxval(unsigned long type);
@@ -49,7 +45,7 @@ extern WEAK int __register_atfork(void (*)(void), void (*)(void), void (*)(void)
 
 enum { kDlopen, kDlmopen, kDlclose, kKinds };
 enum { kNotReady, kStarting, kReady, kOff };
-enum { kLongestString = 65535, kPathSize = 4096, kNonceLength = 16 };
+enum { kPathSize = 4096, kNonceLength = 16 };
 
 static int state = kNotReady;
 static void* real_function[kKinds];
@@ -63,18 +59,6 @@ static uint64_t log_device, log_inode, filler_device, filler_inode;
 static char log_path[kPathSize];
 
 /* --- a little text --- */
-
-static size_t length_of(const char* s) {
-  size_t n = 0;
-  while (n < kLongestString && s[n]) ++n;
-  return n;
-}
-
-static const char* after_prefix(const char* s, const char* prefix) {
-  for (; *prefix; ++s, ++prefix)
-    if (*s != *prefix) return NULL;
-  return s;
-}
 
 static char* put_text(char* out, const char* s, size_t n) {
   for (size_t i = 0; i < n; ++i) out[i] = s[i];
@@ -302,15 +286,24 @@ static void tidy_descriptors(void) {
       }
 }
 
-/* LD_PRELOAD is our path, then ":" and what the user had, if he had something. */
+/* LD_PRELOAD without our path and the colon that goes with it; nothing where it was all. The
+ * library with the rules may stand before us (cohabit run). */
 static char* users_preload(char* entry) {
-  char* end = entry;
-  while (*end && *end != ':') ++end;
-  if (!*end) return NULL;
   static const char name[] = "LD_PRELOAD=";
-  end -= sizeof name - 2;
-  put_text(end, name, sizeof name - 1);
-  return end;
+  const char* own = owner_of((const void*)&users_preload);
+  char* at = entry + sizeof name - 1;
+  const char* rest = after_prefix(at, own);
+  if (rest && !*rest) return NULL;
+  for (; *own && *at; ++at) {
+    const int first = at == entry + sizeof name - 1;
+    if (!first && *at != ':') continue;
+    rest = after_prefix(first ? at : at + 1, own);
+    if (!rest || (first && *rest != ':')) continue;
+    rest += first;
+    put_text(at, rest, length_of(rest) + 1);
+    return entry;
+  }
+  return entry;
 }
 
 /* The program shall see the environment that it would have seen: our variables go, in place. */
@@ -335,14 +328,6 @@ static void after_fork(void) {
   const long none[3] = {sys_getppid(), 0, 0};
   const struct text texts[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
   write_record('F', none, texts);
-}
-
-static const char* find_variable(char** list, const char* name) {
-  for (; list && *list; ++list) {
-    const char* value = after_prefix(*list, name);
-    if (value) return value;
-  }
-  return NULL;
 }
 
 static void* find_real(int kind);
@@ -382,102 +367,14 @@ __attribute__((section(".init_array"), used)) static void (*const constructor)(i
 
 /* --- the real functions --- */
 
-struct symbols {
-  const ElfW(Sym) * table;
-  const char* strings;
-  const uint32_t* gnu_hash;
-  const uint32_t* hash;
-  const uint16_t* versions;
-};
-
-/* glibc has made these pointers absolute, but for the vDSO. */
-static const void* table_at(const struct link_map* map, ElfW(Addr) value) {
-  return (const void*)(value < map->l_addr ? value + map->l_addr : value);
-}
-
-static struct symbols read_symbols(const struct link_map* map) {
-  struct symbols symbols = {NULL, NULL, NULL, NULL, NULL};
-  for (const ElfW(Dyn)* entry = map->l_ld; entry && entry->d_tag != DT_NULL; ++entry) {
-    const void* at = table_at(map, entry->d_un.d_ptr);
-    if (entry->d_tag == DT_SYMTAB) symbols.table = at;
-    if (entry->d_tag == DT_STRTAB) symbols.strings = at;
-    if (entry->d_tag == DT_GNU_HASH) symbols.gnu_hash = at;
-    if (entry->d_tag == DT_HASH) symbols.hash = at;
-    if (entry->d_tag == DT_VERSYM) symbols.versions = at;
-  }
-  return symbols;
-}
-
-static int defines(const struct symbols* symbols, uint32_t index, const char* name) {
-  const ElfW(Sym)* symbol = &symbols->table[index];
-  const char* rest = after_prefix(symbols->strings + symbol->st_name, name);
-  return rest && !*rest && symbol->st_shndx != SHN_UNDEF;
-}
-
-/* Of several versions the default one; index 0 is no symbol. */
-static int is_default(const struct symbols* symbols, uint32_t index) {
-  return !symbols->versions || !(symbols->versions[index] & 0x8000);
-}
-
-static uint32_t find_by_gnu_hash(const struct symbols* symbols, const char* name) {
-  uint32_t wanted = 5381, found = 0;
-  for (const char* s = name; *s; ++s) wanted = wanted * 33 + (unsigned char)*s;
-  const uint32_t* head = symbols->gnu_hash; /* buckets, first symbol, words of the filter, shift */
-  const uint32_t* buckets = (const uint32_t*)((const ElfW(Addr)*)(head + 4) + head[2]);
-  const uint32_t* chain = buckets + head[0];
-  uint32_t index = head[0] ? buckets[wanted % head[0]] : 0;
-  if (index < head[1]) return 0;
-  for (;; ++index) {
-    uint32_t hash = chain[index - head[1]];
-    if ((hash | 1) == (wanted | 1) && defines(symbols, index, name)) {
-      found = index;
-      if (is_default(symbols, index)) return found;
-    }
-    if (hash & 1) return found;
-  }
-}
-
-static uint32_t find_by_count(const struct symbols* symbols, const char* name) {
-  uint32_t found = 0;
-  for (uint32_t index = 1; index < symbols->hash[1]; ++index)
-    if (defines(symbols, index, name)) {
-      found = index;
-      if (is_default(symbols, index)) break;
-    }
-  return found;
-}
-
-static void* find_in(const struct link_map* map, const char* name) {
-  struct symbols symbols = read_symbols(map);
-  uint32_t index = 0;
-  if (!symbols.table || !symbols.strings) return NULL;
-  if (symbols.gnu_hash)
-    index = find_by_gnu_hash(&symbols, name);
-  else if (symbols.hash)
-    index = find_by_count(&symbols, name);
-  return index ? (void*)(map->l_addr + symbols.table[index].st_value) : NULL;
-}
-
-/* The next definition after ours, as dlsym(RTLD_NEXT) finds it. Not dlsym itself: that is in libdl
- * before glibc 2.34, which may be loaded late, privately or never; and it would bind a lazy symbol
- * of libc earlier than the program does. */
 static void* find_real(int kind) {
   static const char* const names[kKinds] = {"dlopen", "dlmopen", "dlclose"};
   void* function = __atomic_load_n(&real_function[kind], __ATOMIC_ACQUIRE);
-  if (function || !&_r_debug) return function;
-  const struct link_map* map = _r_debug.r_map;
-  while (map && map->l_ld != _DYNAMIC) map = map->l_next;
-  while (map && !function)
-    if ((map = map->l_next)) function = find_in(map, names[kind]);
+  if (function) return function;
+  function = next_function(names[kind]);
   __atomic_store_n(&real_function[kind], function, __ATOMIC_RELEASE);
   return function;
 }
-
-/* What the entries in trace_entry.S have saved. */
-struct saved_call {
-  uintptr_t arguments[3];
-  const void* return_address;
-};
 
 static void log_call(int kind, const struct saved_call* call) {
   char directory[kPathSize];

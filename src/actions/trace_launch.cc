@@ -64,11 +64,30 @@ bool may_take_loader_log(const std::vector<std::string>& environment) {
   return !find_variable(environment, "LD_DEBUG") && !find_variable(environment, "LD_DEBUG_OUTPUT");
 }
 
+// First, but for the library that changes flags (cohabit run): the tracer is to see them changed.
+std::string with_tracer(const std::optional<std::string>& preload, const std::string& tracer) {
+  if (!preload) return tracer;
+  const size_t end = std::min(preload->find_first_of(" :"), preload->size());
+  if (fs::path(preload->substr(0, end)).filename() == "libcohabit_preload.so")
+    return preload->substr(0, end) + ":" + tracer + preload->substr(end);
+  return tracer + ":" + *preload;
+}
+
+// Takes the tracer out again. True: there was nothing else.
+bool remove_tracer(std::string& preload, const std::string& tracer) {
+  if (preload == tracer) return true;
+  if (preload.starts_with(tracer + ":")) {
+    preload.erase(0, tracer.size() + 1);
+  } else if (const size_t at = preload.find(":" + tracer); at != std::string::npos) {
+    preload.erase(at, tracer.size() + 1);
+  }
+  return false;
+}
+
 void add_tracer(Launch& launch, const RecordOptions& options, const struct stat& filler) {
   auto& environment = launch.environment;
-  auto preload = find_variable(environment, "LD_PRELOAD");
-  set_variable(environment,
-               "LD_PRELOAD=" + launch.tracer + (preload ? ":" + *preload : std::string()));
+  set_variable(environment, "LD_PRELOAD=" + with_tracer(find_variable(environment, "LD_PRELOAD"),
+                                                        launch.tracer));
   if (launch.takes_loader_log) {
     environment.push_back(std::string("LD_DEBUG=") + kLoaderDebug);
     environment.push_back("LD_DEBUG_OUTPUT=" + launch.log_prefix);
@@ -141,11 +160,7 @@ void remove_tracer(std::vector<std::pair<std::string, std::string>>& environment
     if (launch.takes_loader_log && name == "LD_DEBUG_OUTPUT" && value == launch.log_prefix) {
       return true;
     }
-    if (name != "LD_PRELOAD" || !value.starts_with(launch.tracer)) return false;
-    value.erase(0, launch.tracer.size());
-    if (!value.starts_with(':')) return value.empty();
-    value.erase(0, 1);
-    return false;
+    return name == "LD_PRELOAD" && remove_tracer(value, launch.tracer);
   });
 }
 

@@ -85,7 +85,8 @@ ProcessView::ProcessView(const sim::Simulation& simulation, const Ownership& own
     const sim::Object& entry = object(id);
     if (entry.image == kNone || entry.unmapped || entry.removed) continue;
     if (entry.real == kNone || entry.real == id) objects_of_image_[entry.image].push_back(id);
-    counts_[id] = entry.how != sim::How::kLoader && id != our_tracer;
+    counts_[id] = entry.how != sim::How::kLoader && id != our_tracer &&
+                  !entry.name.ends_with("/libcohabit_preload.so");
   }
   find_closures();
   find_runtimes();

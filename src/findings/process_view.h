@@ -26,7 +26,7 @@ class ProcessView {
   }
 
   // Mapped to the end, and part of the examined program: neither the loader, whose few symbols are
-  // the C library's business, nor our own tracer.
+  // the C library's business, nor what we ourselves preload.
   bool counts(sim::ObjectId id) const { return counts_[id]; }
   // The object and what its DT_NEEDED entries lead to, breadth first: what its linker saw.
   const std::vector<sim::ObjectId>& closure(sim::ObjectId id) const { return closures_[id]; }
