@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   cohabit::add_doctor_command(app, exit_code);
   cohabit::add_trace_command(app, exit_code);
   cohabit::add_replay_command(app, exit_code);
+  cohabit::add_fix_command(app, exit_code);
   cohabit::add_rules_command(app, exit_code);
   cohabit::add_explain_command(app, exit_code);
   try {

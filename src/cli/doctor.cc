@@ -14,8 +14,8 @@
 #include "actions/trace.h"
 #include "cli/commands.h"
 #include "cli/examine.h"
-#include "facts/host/machine.h"
 #include "facts/python/interpreter.h"
+#include "facts/trace/recorded_machine.h"
 #include "findings/rule.h"
 #include "report/report.h"
 #include "report/tsv.h"
@@ -110,18 +110,6 @@ Result<Trace> record_imports(const Interpreter& python, const std::vector<std::s
   return record_trace(options, {python.executable, "-c", code});
 }
 
-Machine machine_of(const Tree& tree, const StartFacts& start) {
-  Machine machine =
-      read_machine(tree, start.machine == "aarch64" ? elf::EM_AARCH64 : elf::EM_X86_64);
-  if (!start.platform.empty()) machine.platform = start.platform;
-  if (!start.hwcaps.empty()) machine.hwcaps = start.hwcaps;
-  int major = 0;
-  int minor = 0;
-  if (std::sscanf(start.glibc.c_str(), "%d.%d", &major, &minor) == 2)
-    machine.glibc = {major, minor};
-  return machine;
-}
-
 // The variables of the examined process: ours, on this machine; below another root there are none.
 std::map<std::string, std::string> variables(const DoctorOptions& options) {
   std::map<std::string, std::string> result;
@@ -160,7 +148,7 @@ Result<void> examine_recorded(const DoctorOptions& options, World& world,
   // A trace may be of a program that is no Python, or of an environment that is gone.
   (void)find_environment(options.environment.empty() ? trace->start.program : options.environment,
                          world);
-  world.machine = machine_of(world.tree, trace->start);
+  world.machine = recorded_machine(world.tree, trace->start);
   if (imports.empty()) imports = imports_of_command(trace->start.arguments);
   report.program = trace->start.program;
   report.glibc = trace->start.glibc;

@@ -9,7 +9,7 @@
 
 #include "base/read_file.h"
 #include "cli/commands.h"
-#include "facts/host/machine.h"
+#include "facts/trace/recorded_machine.h"
 #include "facts/trace/trace.h"
 #include "report/tsv.h"
 #include "sim/simulation.h"
@@ -34,21 +34,6 @@ Result<sim::Options> simulation_options(const ReplayOptions& options) {
     result.rules.switch_off(*rule);
   }
   return result;
-}
-
-uint16_t machine_number(const std::string& name) {
-  return name == "aarch64" ? elf::EM_AARCH64 : elf::EM_X86_64;
-}
-
-// The machine as the traced process saw it: what the trace recorded goes before what is found here.
-Machine machine_of(const Tree& tree, const StartFacts& start) {
-  Machine machine = read_machine(tree, machine_number(start.machine));
-  if (!start.platform.empty()) machine.platform = start.platform;
-  if (!start.hwcaps.empty()) machine.hwcaps = start.hwcaps;
-  int major = 0, minor = 0;
-  if (std::sscanf(start.glibc.c_str(), "%d.%d", &major, &minor) == 2)
-    machine.glibc = {major, minor};
-  return machine;
 }
 
 struct Outputs {
@@ -84,7 +69,7 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
   if (!trace) return tl::unexpected<Error>(trace.error());
   const Tree tree(options.root);
   Images images(tree);
-  const Machine machine = machine_of(tree, trace->start);
+  const Machine machine = recorded_machine(tree, trace->start);
   sim::BindingCache cache;
   if (options.repeat > 1) settings->cache = &cache;
   for (int round = 0; round < options.repeat; round++) {

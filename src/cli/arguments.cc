@@ -1,0 +1,64 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace cohabit {
+namespace {
+
+bool is_module_name(const std::string& name) {
+  bool start = true;  // of a part between dots
+  for (const char c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    const bool digit = c >= '0' && c <= '9';
+    if (c == '.' ? start : !(letter || (digit && !start))) return false;
+    start = c == '.';
+  }
+  return !start;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> read_module_list(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    std::string name = text.substr(begin, end - begin);
+    std::erase(name, ' ');
+    begin = end + 1;
+    if (name.empty()) continue;
+    if (!is_module_name(name)) return fail("not the name of a Python module: " + name);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::map<std::string, std::string> own_variables(const std::string& root) {
+  std::map<std::string, std::string> result;
+  for (char** entry = root.empty() ? environ : nullptr; entry && *entry; entry++) {
+    const std::string text = *entry;
+    if (const size_t equals = text.find('='); equals != std::string::npos)
+      result.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return result;
+}
+
+Result<void> print_report(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0)
+    return fail(fmt::format("cannot write the report: {}", std::strerror(errno)));
+  return {};
+}
+
+bool wants_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
+}
+
+}  // namespace cohabit

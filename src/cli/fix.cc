@@ -1,0 +1,93 @@
+// cohabit fix: plan the orders, search the smallest change whose simulation is clean, report.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/repairs.h"
+#include "report/tsv.h"
+
+namespace cohabit {
+namespace {
+
+struct FixOptions {
+  std::string environment, imports, with, replay, root, write;
+  std::string format = "full";
+};
+
+// 0: sound, or sound with the first repair; 1: something is left.
+int exit_code_of(const report::RepairReport& report) {
+  std::vector<std::string> left;
+  for (const Finding& finding : report.findings) left.push_back(finding.id);
+  if (!report.repairs.empty())
+    for (const std::string& id : report.repairs.front().clears) std::erase(left, id);
+  return left.empty() ? 0 : 1;
+}
+
+Result<int> fix(const FixOptions& options) {
+  if (options.format != "full" && options.format != "json")
+    return fail("--format cannot be " + options.format + "; it is one of full, json");
+  auto imports = read_module_list(options.imports);
+  if (!imports) return tl::unexpected<Error>(imports.error());
+  auto with = read_module_list(options.with);
+  if (!with) return tl::unexpected<Error>(with.error());
+  if (!imports->empty() && !with->empty())
+    return fail("--imports is one order and --with any order: give one of them");
+  RepairRequest request;
+  request.environment = options.environment;
+  request.root = options.root;
+  request.replay = options.replay;
+  request.imports = *imports;
+  request.with = *with;
+  const auto report = find_repairs(request);
+  if (!report) return tl::unexpected<Error>(report.error());
+  const std::string text =
+      options.format == "json" ? report::json(*report) : report::full(*report, wants_colour());
+  if (auto done = print_report(text); !done) return tl::unexpected<Error>(done.error());
+  if (!options.write.empty()) {
+    const bool any = !report->repairs.empty() && report->repairs.front().repair.launches();
+    const Repair none;
+    if (auto done = report::write_file(
+            options.write, format_rules(any ? report->repairs.front().repair : none, '\n'));
+        !done)
+      return tl::unexpected<Error>(done.error());
+  }
+  return exit_code_of(*report);
+}
+
+}  // namespace
+
+void add_fix_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<FixOptions>();
+  CLI::App* command = app.add_subcommand(
+      "fix", "Search the smallest change to how a process is started that clears its clashes");
+  command->footer(
+      "Exit code: 0 nothing to repair, or the first repair clears all; 1 something is left; 2\n"
+      "Cohabit failed. `cohabit run` starts a program with the repair.");
+  command->add_option(
+      "environment", options->environment,
+      "A venv, conda or other prefix, or its interpreter (default: the active one)");
+  command->add_option("--imports", options->imports, "Repair this order: a,b");
+  command->add_option("--with", options->with,
+                      "Repair every order of these: a,b (default: the frameworks that are there)");
+  command->add_option("--replay", options->replay, "Use this trace of `cohabit trace` instead");
+  command->add_option("--root", options->root, "Read files below this directory");
+  command->add_option("--format", options->format, "full or json")->capture_default_str();
+  command->add_option("--write", options->write,
+                      "Write the first repair to this file, for `cohabit run --repair FILE`");
+  command->callback([options, &exit_code] {
+    const auto code = fix(*options);
+    if (code) {
+      exit_code = *code;
+      return;
+    }
+    fmt::print(stderr, "cohabit: {}\n", code.error().message);
+    exit_code = 2;
+  });
+}
+
+}  // namespace cohabit

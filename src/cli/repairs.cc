@@ -1,0 +1,257 @@
+#include "cli/repairs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "cli/arguments.h"
+#include "facts/python/interpreter.h"
+#include "facts/trace/recorded_machine.h"
+#include "sim/planned_process.h"
+
+namespace cohabit {
+namespace {
+
+Result<void> find_environment(const std::string& place, World& world) {
+  auto python = find_interpreter(world.tree, place);
+  if (!python) return tl::unexpected<Error>(python.error());
+  world.python = std::move(*python);
+  world.distributions = Distributions::read(world.tree, *world.python);
+  return {};
+}
+
+// All orders of a few modules; of many, each one first, and the reverse.
+std::vector<std::vector<std::string>> other_orders(const std::vector<std::string>& imports) {
+  constexpr size_t kFew = 3;
+  std::vector<std::vector<std::string>> orders;
+  const auto add = [&](const std::vector<std::string>& order) {
+    if (order != imports && std::find(orders.begin(), orders.end(), order) == orders.end())
+      orders.push_back(order);
+  };
+  if (imports.size() <= kFew) {
+    std::vector<std::string> order = imports;
+    std::sort(order.begin(), order.end());
+    do {
+      add(order);
+    } while (std::next_permutation(order.begin(), order.end()));
+    return orders;
+  }
+  add({imports.rbegin(), imports.rend()});
+  for (size_t first = 1; first < imports.size(); first++) {
+    std::vector<std::string> order = imports;
+    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(first),
+                order.begin() + static_cast<ptrdiff_t>(first) + 1);
+    add(order);
+  }
+  return orders;
+}
+
+// One search: the environment, its orders, and how they are planned.
+class RepairCase {
+ public:
+  RepairCase(const RepairRequest& request, const Tree& tree)
+      : request_(request), world_(tree), variables_(own_variables(request.root)) {}
+
+  Result<void> prepare();
+  report::RepairReport run();
+
+ private:
+  Result<void> read_replay();
+  Order plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports);
+  Order plan_imports(const std::vector<std::string>& imports);
+  void plan_all();
+  SearchResult search();
+  RepairFacts facts() {
+    return {world_.tree, world_.images, world_.machine, world_.distributions, world_.bindings};
+  }
+  void add_findings(const SearchResult& result, report::RepairReport& report);
+  void add_repairs(const SearchResult& result, report::RepairReport& report);
+  void add_package_repairs(report::RepairReport& report) const;
+  std::vector<std::string> ids_of(const std::vector<std::string>& causes) const;
+
+  const RepairRequest& request_;
+  World world_;
+  std::map<std::string, std::string> variables_;
+  std::vector<Order> orders_;
+  size_t asked_ = 0;
+  std::unordered_map<std::string, std::string> ids_;  // by cause
+};
+
+Result<void> RepairCase::read_replay() {
+  auto trace = read_trace_file(request_.replay);
+  if (!trace) return tl::unexpected<Error>(trace.error());
+  // A trace may be of a program that is no Python, or of an environment that is gone.
+  (void)find_environment(request_.environment.empty() ? trace->start.program : request_.environment,
+                         world_);
+  world_.machine = recorded_machine(world_.tree, trace->start);
+  orders_.push_back({request_.imports, std::move(*trace), std::nullopt});
+  asked_ = 1;
+  return {};
+}
+
+Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports) {
+  Order order;
+  order.imports = imports;
+  order.trace.start = sim::start_of(*world_.python, world_.machine, wanted.environment);
+  sim::Options settings;
+  settings.cache = &world_.bindings;
+  sim::Simulation simulation(world_.images, world_.machine, order.trace.start, settings);
+  sim::PlannedProcess process(simulation);
+  if (!world_.finder) world_.finder.emplace(world_.tree, *world_.python);
+  order.plan = python::make_plan(*world_.finder, world_.images, world_.distributions, process,
+                                 wanted, world_.plans);
+  order.trace.calls = process.calls();
+  return order;
+}
+
+Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
+  python::PlanRequest wanted;
+  wanted.imports = imports;
+  wanted.environment = variables_;
+  return plan(wanted, imports);
+}
+
+void RepairCase::plan_all() {
+  if (request_.code) {
+    python::PlanRequest wanted;
+    wanted.code = *request_.code;
+    wanted.code_file = request_.code_file;
+    wanted.environment = variables_;
+    orders_.push_back(plan(wanted, {}));
+    asked_ = 1;
+    return;
+  }
+  if (!request_.imports.empty()) {
+    orders_.push_back(plan_imports(request_.imports));
+    asked_ = 1;
+    return;
+  }
+  const auto modules = request_.with.empty() ? find_frameworks(world_) : request_.with;
+  for (const auto& imports : orders_of(modules)) orders_.push_back(plan_imports(imports));
+  asked_ = orders_.size();
+}
+
+Result<void> RepairCase::prepare() {
+  if (!request_.replay.empty()) return read_replay();
+  if (auto found = find_environment(request_.environment, world_); !found) return found;
+  world_.machine = read_machine(world_.tree, world_.python->elf_machine);
+  plan_all();
+  return {};
+}
+
+// The other orders are planned only when the one that is asked for has an error.
+SearchResult RepairCase::search() {
+  const Planner planner = [&](const Order& order, const Variables& environment) {
+    python::PlanRequest wanted;
+    wanted.imports = order.imports;
+    wanted.environment = variables_;
+    for (const auto& [name, value] : environment) wanted.environment[name] = value;
+    return plan(wanted, order.imports);
+  };
+  const bool planned = request_.replay.empty() && !request_.code;
+  if (asked_ == 1 && planned) {
+    const JudgedProcess process(facts(), orders_[0], {});
+    if (!judge(process).clean())
+      for (const auto& imports : other_orders(request_.imports))
+        orders_.push_back(plan_imports(imports));
+  }
+  SearchResult result = search_repairs(facts(), orders_, asked_, planned ? planner : Planner());
+  if (asked_ != 1 || !planned || result.before[0].clean() || !result.repairs.empty()) return result;
+  for (const std::string& module : request_.imports)
+    if (request_.imports.size() > 1) orders_.push_back(plan_imports({module}));
+  return search_repairs(facts(), orders_, asked_, planner);
+}
+
+// Errors, each cause once, in the words of the first order that has it.
+void RepairCase::add_findings(const SearchResult& result, report::RepairReport& report) {
+  std::unordered_map<std::string, int> counts;
+  for (size_t at = 0; at < asked_; at++) {
+    report::Order order;
+    order.imports = orders_[at].imports;
+    order.verdict =
+        result.before[at].clean() && result.before[at].other_errors.empty() ? "sound" : "unsound";
+    for (const Finding& finding : result.findings[at]) {
+      if (finding.severity != Severity::kError) continue;
+      const auto [known, fresh] = ids_.try_emplace(cause_of(finding));
+      if (fresh) {
+        known->second = fmt::format("{}-{}", finding.code, ++counts[finding.code]);
+        report.findings.push_back(finding);
+        report.findings.back().id = known->second;
+        report.finding_classes.emplace_back(repair_class_name(repair_class(finding)));
+      }
+      order.findings.push_back(known->second);
+    }
+    report.orders.push_back(std::move(order));
+  }
+}
+
+std::vector<std::string> RepairCase::ids_of(const std::vector<std::string>& causes) const {
+  std::vector<std::string> ids;
+  for (const std::string& cause : causes)
+    if (const auto known = ids_.find(cause); known != ids_.end()) ids.push_back(known->second);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+void RepairCase::add_repairs(const SearchResult& result, report::RepairReport& report) {
+  const auto unsound = static_cast<size_t>(
+      std::find_if(result.before.begin(), result.before.end(),
+                   [](const Judgement& judgement) { return !judgement.clean(); }) -
+      result.before.begin());
+  for (const FoundRepair& found : result.repairs) {
+    report::RepairRow row;
+    row.repair = found.repair;
+    row.every_order = found.every_order;
+    row.clears = ids_of(found.clears);
+    row.leaves = ids_of(found.leaves);
+    if (request_.effects && found.repair.launches() && unsound < orders_.size()) {
+      const JudgedProcess before(facts(), orders_[unsound], {});
+      const JudgedProcess after(facts(), orders_[unsound], found.repair);
+      row.effects = compute_effects(before, after, found.repair);
+    }
+    report.repairs.push_back(std::move(row));
+  }
+}
+
+// The way for what no launch can clear.
+void RepairCase::add_package_repairs(report::RepairReport& report) const {
+  for (size_t i = 0; i < report.findings.size(); i++) {
+    if (report.finding_classes[i] == "launch" || report.findings[i].help.empty()) continue;
+    const Help& help = report.findings[i].help.front();
+    report::RepairRow row;
+    row.repair.package = help.command.empty() ? help.text : help.command;
+    row.clears = {report.findings[i].id};
+    report.repairs.push_back(std::move(row));
+  }
+}
+
+report::RepairReport RepairCase::run() {
+  const SearchResult result = search();
+  report::RepairReport report;
+  report.environment = world_.python ? world_.python->prefix : "";
+  report.python = world_.python ? world_.python->version : "";
+  report.program = orders_.empty() ? "" : orders_[0].trace.start.program;
+  report.simulations = result.judged;
+  add_findings(result, report);
+  add_repairs(result, report);
+  add_package_repairs(report);
+  for (const Order& order : orders_)
+    if (order.plan)
+      for (const std::string& problem : order.plan->problems)
+        if (std::find(report.unknowns.begin(), report.unknowns.end(), problem) ==
+            report.unknowns.end())
+          report.unknowns.push_back(problem);
+  return report;
+}
+
+}  // namespace
+
+Result<report::RepairReport> find_repairs(const RepairRequest& request) {
+  const Tree tree(request.root);
+  RepairCase repair_case(request, tree);
+  if (auto ready = repair_case.prepare(); !ready) return tl::unexpected<Error>(ready.error());
+  return repair_case.run();
+}
+
+}  // namespace cohabit

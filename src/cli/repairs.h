@@ -1,0 +1,30 @@
+// The steps that `cohabit fix` and `cohabit run` share: plan the orders of an environment, search a
+// repair, and make a report of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/examine.h"
+#include "repair/search.h"
+#include "report/repairs.h"
+
+namespace cohabit {
+
+struct RepairRequest {
+  std::string environment;           // "" for the active one
+  std::string root;                  // read files below this directory
+  std::string replay;                // a trace in place of a plan
+  std::vector<std::string> imports;  // this order
+  std::vector<std::string> with;     // each alone and every pair in both orders
+  bool effects = true;               // say what the repairs move and cost
+  // A program in place of imports: its text, run as __main__.
+  std::optional<std::string> code;
+  std::string code_file;
+};
+
+Result<report::RepairReport> find_repairs(const RepairRequest& request);
+
+}  // namespace cohabit

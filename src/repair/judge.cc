@@ -1,0 +1,79 @@
+#include "repair/judge.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace cohabit {
+namespace {
+
+sim::Options settings(sim::BindingCache& bindings) {
+  sim::Options options;
+  options.cache = &bindings;
+  return options;
+}
+
+bool starts_with_any(std::string_view code, std::initializer_list<std::string_view> prefixes) {
+  for (const std::string_view prefix : prefixes)
+    if (code.starts_with(prefix)) return true;
+  return false;
+}
+
+}  // namespace
+
+// By mechanism. Captured and split bindings come of scopes and of the order in which files are
+// mapped. LD201: the file may be elsewhere. LD204: the room for thread-local variables is a
+// setting. A version or a function that the library does not have is the package's.
+RepairClass repair_class(const Finding& finding) {
+  if (starts_with_any(finding.code, {"CB", "LD201", "LD204", "EV", "MM"}))
+    return RepairClass::kLaunch;
+  if (starts_with_any(finding.code, {"LD202", "LD203", "LD205", "LD206", "FI", "PY0", "PY302"}))
+    return RepairClass::kPackage;
+  return RepairClass::kMachine;
+}
+
+std::string_view repair_class_name(RepairClass kind) {
+  return kind == RepairClass::kLaunch    ? "launch"
+         : kind == RepairClass::kPackage ? "package"
+                                         : "machine";
+}
+
+std::string cause_of(const Finding& finding) {
+  std::string cause = finding.code;
+  for (const Library& library : finding.libraries) cause += "\n" + library.path;
+  if (finding.libraries.empty()) cause += "\n" + finding.headline;
+  return cause;
+}
+
+JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair)
+    : trace_(apply(repair, order.trace)),
+      simulation_(facts.images, facts.machine, trace_.start, settings(facts.bindings)),
+      ownership_(run(facts, order.imports)),
+      view_(simulation_, ownership_, trace_.start.tracer),
+      captures_(find_captures(view_)),
+      findings_(check_all(
+          {view_, captures_, trace_, order.imports, order.plan ? &*order.plan : nullptr})) {}
+
+// The members after it look at a process that has run.
+Ownership JudgedProcess::run(const RepairFacts& facts, const std::vector<std::string>& imports) {
+  simulation_.run(trace_.calls);
+  return read_ownership(facts.tree, facts.distributions, simulation_, imports);
+}
+
+Judgement judge(const JudgedProcess& process) {
+  Judgement judgement;
+  for (const Finding& finding : process.findings()) {
+    if (finding.severity != Severity::kError) continue;
+    if (repair_class(finding) == RepairClass::kLaunch) {
+      judgement.launch_errors.insert(cause_of(finding));
+      judgement.weight += std::max<uint32_t>(finding.symbols.count, 1);
+    } else {
+      judgement.other_errors.insert(cause_of(finding));
+    }
+  }
+  for (const sim::CallResult& result : process.simulation().results())
+    judgement.failed.push_back(result.failed);
+  judgement.obstacle = process.simulation().start_error();
+  return judgement;
+}
+
+}  // namespace cohabit

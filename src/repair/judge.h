@@ -1,0 +1,89 @@
+// A changed process, simulated and judged by the rules of findings/.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/tree.h"
+#include "facts/host/machine.h"
+#include "facts/python/distributions.h"
+#include "findings/rule.h"
+#include "imports/plan.h"
+#include "repair/repair.h"
+#include "sim/binding_cache.h"
+#include "sim/simulation.h"
+#include "world/images.h"
+
+namespace cohabit {
+
+// What all processes of one environment share; not owned.
+struct RepairFacts {
+  const Tree& tree;
+  Images& images;
+  const Machine& machine;
+  const Distributions& distributions;
+  sim::BindingCache& bindings;
+};
+
+// A process that imports these, as it was planned or recorded.
+struct Order {
+  std::vector<std::string> imports;
+  Trace trace;
+  std::optional<python::Plan> plan;
+};
+
+// Makes the plan of an order anew, with these variables of the loader (LD_*, GLIBC_TUNABLES): a
+// library that can be opened now changes what the program does next. Null: there is no plan.
+using Planner = std::function<Order(const Order& order, const Variables& environment)>;
+
+// Who can clear a finding.
+enum class RepairClass : uint8_t {
+  kLaunch,   // how the process is started
+  kPackage,  // the packages: nothing done at launch can help
+  kMachine,  // the machine or what the user asked for
+};
+RepairClass repair_class(const Finding& finding);
+std::string_view repair_class_name(RepairClass kind);
+
+// The same cause: the same rule about the same files (or, without files, in the same words).
+std::string cause_of(const Finding& finding);
+
+// One process with a repair applied. Keeps the simulation, so it is large: one at a time.
+class JudgedProcess {
+ public:
+  JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair);
+  JudgedProcess(const JudgedProcess&) = delete;
+
+  const sim::Simulation& simulation() const { return simulation_; }
+  const ProcessView& view() const { return view_; }
+  const Captures& captures() const { return captures_; }
+  const Trace& trace() const { return trace_; }
+  const std::vector<Finding>& findings() const { return findings_; }
+
+ private:
+  Ownership run(const RepairFacts& facts, const std::vector<std::string>& imports);
+
+  Trace trace_;
+  sim::Simulation simulation_;
+  Ownership ownership_;
+  ProcessView view_;
+  Captures captures_;
+  std::vector<Finding> findings_;
+};
+
+// What counts of it for the search.
+struct Judgement {
+  std::set<std::string> launch_errors;  // causes
+  std::set<std::string> other_errors;
+  uint64_t weight = 0;       // symbols that the launch errors are about
+  std::vector<bool> failed;  // by call
+  std::string obstacle;      // the process would not start, or not as it is meant
+  bool clean() const { return launch_errors.empty() && obstacle.empty(); }
+};
+Judgement judge(const JudgedProcess& process);
+
+}  // namespace cohabit

@@ -1,0 +1,288 @@
+// Single changes first; where none is enough, pairs of those that help, then a third added to the
+// best pair. A change is judged on an order by simulating that order's calls again, which costs
+// milliseconds: images and most bindings are shared (sim/binding_cache.h). The plan of the imports
+// is made again only where a library can be opened that could not before.
+#include "repair/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "repair/proposals.h"
+
+namespace cohabit {
+namespace {
+
+constexpr size_t kMostHelpful = 12;
+constexpr size_t kMostAlternatives = 4;
+
+class Search {
+ public:
+  Search(const RepairFacts& facts, std::vector<Order> orders, size_t asked, const Planner& planner)
+      : facts_(facts), orders_(std::move(orders)), asked_(asked), planner_(planner) {}
+
+  SearchResult run();
+
+ private:
+  using Indices = std::vector<size_t>;
+
+  void judge_as_they_are();
+  const Judgement& judge_with(const Repair& repair, size_t order);
+  Judgement make_judgement(const Repair& repair, size_t order);
+  bool clean(const Repair& repair, size_t order);
+  bool clean(const Repair& repair, const Indices& orders);
+  uint64_t weight(const Repair& repair, const Indices& orders);
+  // True: it repairs the orders asked for, and is kept.
+  bool consider(const Repair& repair);
+  bool has_every_order() const;
+  std::vector<Repair> helpful(const std::vector<Repair>& repairs);
+  void search_launch();
+  void search_pairs(const std::vector<Repair>& parts);
+  void search_third(const std::vector<Repair>& parts);
+  void search_order();
+  void add_partial();
+  void add_processes();
+  void finish();
+
+  const RepairFacts& facts_;
+  std::vector<Order> orders_;
+  size_t asked_;
+  const Planner& planner_;
+  SearchResult result_;
+  Indices unsound_, unsound_asked_, sound_;
+  std::unordered_map<std::string, std::vector<std::optional<Judgement>>> judged_;
+  std::vector<Repair> proposals_, tried_;
+};
+
+void Search::judge_as_they_are() {
+  for (size_t at = 0; at < orders_.size(); at++) {
+    const JudgedProcess process(facts_, orders_[at], {});
+    result_.judged++;
+    result_.before.push_back(judge(process));
+    result_.findings.push_back(process.findings());
+    if (result_.before[at].clean()) {
+      sound_.push_back(at);
+      continue;
+    }
+    unsound_.push_back(at);
+    if (at < asked_) unsound_asked_.push_back(at);
+    for (Repair& repair : propose_repairs(process))
+      if (std::find(proposals_.begin(), proposals_.end(), repair) == proposals_.end())
+        proposals_.push_back(std::move(repair));
+  }
+  std::stable_sort(proposals_.begin(), proposals_.end(), [](const Repair& a, const Repair& b) {
+    return std::tuple(a.size(), risk_of(a)) < std::tuple(b.size(), risk_of(b));
+  });
+}
+
+Judgement Search::make_judgement(const Repair& repair, size_t order) {
+  result_.judged++;
+  Judgement judgement;
+  {
+    const JudgedProcess process(facts_, orders_[order], repair);
+    judgement = judge(process);
+    const size_t problems = process.simulation().problems().size();
+    if (judgement.obstacle.empty() && problems > 0 && !repair.preloads.empty())
+      judgement.obstacle = process.simulation().problems().front();
+  }
+  const auto& before = result_.before[order].failed;
+  bool opens_more = false;
+  for (size_t call = 0; call < before.size() && call < judgement.failed.size(); call++) {
+    if (judgement.failed[call] && !before[call])
+      judgement.obstacle = fmt::format("the call {} fails", call);
+    opens_more |= !judgement.failed[call] && before[call];
+  }
+  if (!opens_more || !planner_ || !judgement.obstacle.empty()) return judgement;
+  Variables environment = orders_[order].trace.start.environment;
+  apply_variables(repair, "", environment);
+  const Order planned = planner_(orders_[order], environment);
+  result_.judged++;
+  // The variables are in the plan's start already.
+  Repair flags;
+  flags.flags = repair.flags;
+  return judge(JudgedProcess(facts_, planned, flags));
+}
+
+const Judgement& Search::judge_with(const Repair& repair, size_t order) {
+  auto& known = judged_[spec_of(repair)];
+  known.resize(orders_.size());
+  if (!known[order]) known[order] = make_judgement(repair, order);
+  return *known[order];
+}
+
+bool Search::clean(const Repair& repair, size_t order) {
+  const Judgement& after = judge_with(repair, order);
+  const auto& before = result_.before[order].other_errors;
+  return after.clean() && std::includes(before.begin(), before.end(), after.other_errors.begin(),
+                                        after.other_errors.end());
+}
+
+bool Search::clean(const Repair& repair, const Indices& orders) {
+  return std::all_of(orders.begin(), orders.end(),
+                     [&](size_t order) { return clean(repair, order); });
+}
+
+uint64_t Search::weight(const Repair& repair, const Indices& orders) {
+  constexpr uint64_t kUseless = uint64_t{1} << 32;
+  uint64_t sum = 0;
+  for (const size_t order : orders) {
+    const Judgement& judgement = judge_with(repair, order);
+    sum += judgement.obstacle.empty() ? judgement.weight : kUseless;
+  }
+  return sum;
+}
+
+bool Search::has_every_order() const {
+  return std::any_of(result_.repairs.begin(), result_.repairs.end(),
+                     [](const FoundRepair& found) { return found.every_order; });
+}
+
+bool Search::consider(const Repair& repair) {
+  tried_.push_back(repair);
+  if (!clean(repair, unsound_asked_)) return false;
+  for (const size_t order : sound_)
+    if (order < asked_ && !clean(repair, order)) return false;
+  result_.repairs.push_back({repair, clean(repair, unsound_) && clean(repair, sound_), {}, {}});
+  return true;
+}
+
+// Those that take away errors of some order, the strongest first.
+std::vector<Repair> Search::helpful(const std::vector<Repair>& repairs) {
+  std::vector<std::pair<uint64_t, size_t>> ranked;
+  for (size_t at = 0; at < repairs.size(); at++) {
+    bool helps = false;
+    for (const size_t order : unsound_)
+      helps |= weight(repairs[at], {order}) < result_.before[order].weight;
+    if (helps) ranked.emplace_back(weight(repairs[at], unsound_), at);
+  }
+  std::stable_sort(ranked.begin(), ranked.end());
+  std::vector<Repair> best;
+  for (const auto& [left, at] : ranked)
+    if (best.size() < kMostHelpful) best.push_back(repairs[at]);
+  return best;
+}
+
+void Search::search_pairs(const std::vector<Repair>& parts) {
+  std::vector<Repair> pairs;
+  for (size_t a = 0; a < parts.size(); a++)
+    for (size_t b = a + 1; b < parts.size(); b++) pairs.push_back(combine(parts[a], parts[b]));
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Repair& a, const Repair& b) {
+    return std::tuple(a.size(), risk_of(a)) < std::tuple(b.size(), risk_of(b));
+  });
+  for (const Repair& pair : pairs)
+    if (consider(pair) && result_.repairs.back().every_order) return;
+}
+
+void Search::search_third(const std::vector<Repair>& parts) {
+  if (tried_.empty()) return;
+  const auto best = std::min_element(
+      tried_.begin(), tried_.end(),
+      [&](const auto& a, const auto& b) { return weight(a, unsound_) < weight(b, unsound_); });
+  const Repair base = *best;
+  for (const Repair& part : parts)
+    if (consider(combine(base, part)) && result_.repairs.back().every_order) return;
+}
+
+void Search::search_launch() {
+  for (const Repair& repair : proposals_) consider(repair);
+  if (has_every_order()) return;
+  const std::vector<Repair> parts = helpful(proposals_);
+  search_pairs(parts);
+  if (!has_every_order()) search_third(parts);
+}
+
+// The same modules in another order that is sound as it is.
+void Search::search_order() {
+  if (asked_ != 1 || orders_[0].imports.size() < 2) return;
+  std::vector<std::string> wanted = orders_[0].imports;
+  std::sort(wanted.begin(), wanted.end());
+  for (const size_t at : sound_) {
+    std::vector<std::string> modules = orders_[at].imports;
+    std::sort(modules.begin(), modules.end());
+    if (modules != wanted) continue;
+    FoundRepair found;
+    found.repair.order = orders_[at].imports;
+    result_.repairs.push_back(std::move(found));
+    return;
+  }
+}
+
+// Nothing clears all of it: what clears most.
+void Search::add_partial() {
+  if (!result_.repairs.empty() || tried_.empty()) return;
+  uint64_t before = 0;
+  for (const size_t order : unsound_asked_) before += result_.before[order].weight;
+  const Repair* best = nullptr;
+  uint64_t least = before;
+  for (const Repair& repair : tried_)
+    if (const uint64_t left = weight(repair, unsound_asked_); left < least) {
+      least = left;
+      best = &repair;
+    }
+  if (best) result_.repairs.push_back({*best, false, {}, {}});
+}
+
+// Always a way where each module alone is sound.
+void Search::add_processes() {
+  std::set<std::string> modules, sound_alone;
+  for (size_t at = 0; at < orders_.size(); at++) {
+    if (at < asked_) modules.insert(orders_[at].imports.begin(), orders_[at].imports.end());
+    if (orders_[at].imports.size() == 1 && result_.before[at].clean())
+      sound_alone.insert(orders_[at].imports[0]);
+  }
+  if (modules.size() < 2 ||
+      !std::includes(sound_alone.begin(), sound_alone.end(), modules.begin(), modules.end()))
+    return;
+  FoundRepair found;
+  found.repair.processes.assign(modules.begin(), modules.end());
+  found.every_order = true;
+  result_.repairs.push_back(std::move(found));
+}
+
+// Best first, and which errors each clears.
+void Search::finish() {
+  const auto rank = [](const FoundRepair& found) {
+    return std::tuple(found.repair.processes.size(), !found.every_order, found.repair.size(),
+                      risk_of(found.repair));
+  };
+  std::stable_sort(result_.repairs.begin(), result_.repairs.end(),
+                   [&](const FoundRepair& a, const FoundRepair& b) { return rank(a) < rank(b); });
+  if (result_.repairs.size() > kMostAlternatives)
+    result_.repairs.erase(
+        result_.repairs.begin() + kMostAlternatives - 1,
+        result_.repairs.end() - (result_.repairs.back().repair.processes.empty() ? 0 : 1));
+  for (FoundRepair& found : result_.repairs) {
+    std::set<std::string> clears, leaves;
+    for (const size_t order : unsound_asked_) {
+      const std::set<std::string> none;
+      const auto& left =
+          found.repair.launches() ? judge_with(found.repair, order).launch_errors : none;
+      for (const std::string& cause : result_.before[order].launch_errors)
+        (left.empty() ? clears : leaves).insert(cause);
+    }
+    found.clears.assign(clears.begin(), clears.end());
+    found.leaves.assign(leaves.begin(), leaves.end());
+  }
+}
+
+SearchResult Search::run() {
+  judge_as_they_are();
+  if (unsound_asked_.empty()) return std::move(result_);
+  search_order();
+  search_launch();
+  add_partial();
+  add_processes();
+  finish();
+  return std::move(result_);
+}
+
+}  // namespace
+
+SearchResult search_repairs(const RepairFacts& facts, std::vector<Order> orders, size_t asked,
+                            const Planner& planner) {
+  return Search(facts, std::move(orders), asked, planner).run();
+}
+
+}  // namespace cohabit

@@ -1,0 +1,39 @@
+// The report of `cohabit fix`: the errors of an environment and what would clear them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "findings/finding.h"
+#include "repair/effects.h"
+#include "repair/repair.h"
+#include "report/report.h"
+
+namespace cohabit::report {
+
+struct RepairRow {
+  Repair repair;
+  bool every_order = false;
+  std::vector<std::string> clears, leaves;  // ids of findings
+  std::optional<bool> verified;             // by a real run; nothing: there was none
+  Effects effects;
+};
+
+struct RepairReport {
+  std::string environment;  // its path
+  std::string python;       // version
+  std::string program;      // the interpreter
+  std::vector<Order> orders;
+  std::vector<Finding> findings;             // errors only
+  std::vector<std::string> finding_classes;  // launch, package, machine; as findings
+  std::vector<RepairRow> repairs;            // best first
+  std::vector<std::string> unknowns;
+  size_t simulations = 0;
+};
+
+std::string full(const RepairReport& report, bool colour);
+// data/schema/fix.schema.json describes it.
+std::string json(const RepairReport& report);
+
+}  // namespace cohabit::report
