@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "findings/environment.h"
 #include "findings/rule.h"
@@ -15,6 +16,8 @@
 
 namespace cohabit {
 namespace {
+
+constexpr size_t kMostPoints = 100;  // undecided, of one order
 
 // The modules of what Cohabit is for (docs/design/imports.md).
 constexpr std::string_view kFrameworks[] = {"torch",       "paddle", "tensorflow",  "jax",
@@ -45,20 +48,57 @@ std::string verdict(const std::vector<Finding>& findings, const sim::Simulation&
   return simulation.start_error().empty() && simulation.problems().empty() ? "sound" : "unknown";
 }
 
+// Points that are the same for several orders are told once.
 void add_unknowns(const Sequence& sequence, report::Report& report) {
+  std::unordered_set<std::string> known(report.unknowns.begin(), report.unknowns.end());
   const auto add = [&](const std::string& text) {
-    if (std::find(report.unknowns.begin(), report.unknowns.end(), text) == report.unknowns.end())
-      report.unknowns.push_back(text);
+    if (known.insert(text).second) report.unknowns.push_back(text);
   };
   for (const std::string& spot : sequence.trace.blind_spots) add(spot);
   if (!sequence.plan) return;
   for (const std::string& problem : sequence.plan->problems) add(problem);
   const auto& points = sequence.plan->undecided;
-  if (points.empty()) return;
-  add(fmt::format(
-      "import {}: {} points that only a running program decides, the first: {} at {}:{}",
-      fmt::join(sequence.imports, ", "), points.size(), points[0].what, points[0].file,
-      points[0].line));
+  for (size_t i = 0; i < std::min(points.size(), kMostPoints); i++)
+    add(fmt::format("only a running program decides: {} at {}:{}", points[i].what, points[i].file,
+                    points[i].line));
+  if (points.size() > kMostPoints)
+    add(fmt::format("and {} more points that only a running program decides",
+                    points.size() - kMostPoints));
+}
+
+// A plan's request, run in a process that is simulated as it goes.
+void plan(World& world, const python::PlanRequest& request, Sequence& sequence) {
+  const Interpreter& interpreter = *world.python;
+  sequence.trace.start = sim::start_of(interpreter, world.machine, request.environment);
+  sim::Options settings;
+  settings.cache = &world.bindings;
+  sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
+  sim::PlannedProcess process(simulation);
+  if (!world.finder) world.finder.emplace(world.tree, interpreter);
+  sequence.plan = python::make_plan(*world.finder, world.images, world.distributions, process,
+                                    request, world.plans);
+  sequence.trace.calls = process.calls();
+}
+
+bool is_below(const std::string& path, const std::string& directory) {
+  return !directory.empty() && path.starts_with(directory + "/");
+}
+
+// What the program's own modules import, those that no installer brought.
+std::vector<std::string> imports_of(const World& world, const python::Plan& plan) {
+  std::unordered_set<std::string_view> own = {"__main__"}, seen;
+  std::vector<std::string> imports;
+  for (const python::PlannedModule& module : plan.modules) {
+    const auto& sites = world.python->site_directories;
+    const bool installed =
+        module.path.empty() || is_below(module.path, world.python->standard_library) ||
+        std::any_of(sites.begin(), sites.end(),
+                    [&](const std::string& site) { return is_below(module.path, site); });
+    if (!installed) own.insert(module.name);
+    const std::string_view name = std::string_view(module.name).substr(0, module.name.find('.'));
+    if (own.contains(module.importer) && seen.insert(name).second) imports.emplace_back(name);
+  }
+  return imports;
 }
 
 }  // namespace
@@ -67,19 +107,27 @@ Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment) {
   Sequence sequence;
   sequence.imports = imports;
-  const Interpreter& interpreter = *world.python;
-  sequence.trace.start = sim::start_of(interpreter, world.machine, environment);
-  sim::Options settings;
-  settings.cache = &world.bindings;
-  sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
-  sim::PlannedProcess process(simulation);
-  if (!world.finder) world.finder.emplace(world.tree, interpreter);
   python::PlanRequest request;
   request.imports = imports;
   request.environment = environment;
-  sequence.plan = python::make_plan(*world.finder, world.images, world.distributions, process,
-                                    request, world.plans);
-  sequence.trace.calls = process.calls();
+  plan(world, request, sequence);
+  return sequence;
+}
+
+Sequence plan_program(World& world, const Program& program,
+                      const std::map<std::string, std::string>& environment) {
+  Sequence sequence;
+  sequence.program = program.title;
+  python::PlanRequest request;
+  request.code_file = program.file;
+  request.run_module = program.module;
+  request.directory = program.directory;
+  request.arguments = program.arguments;
+  request.environment = environment;
+  if (program.notebook) request.code = program.notebook->code;
+  plan(world, request, sequence);
+  if (program.notebook) python::name_cells(*program.notebook, program.file, *sequence.plan);
+  sequence.imports = imports_of(world, *sequence.plan);
   return sequence;
 }
 
@@ -97,9 +145,11 @@ Result<void> examine_sequence(World& world, const Sequence& sequence, report::Re
   const ProcessView process(simulation, ownership, trace.start.tracer);
   const Captures captures = find_captures(process);
   const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
-  std::vector<Finding> findings = check_all({process, captures, trace, sequence.imports, plan});
+  std::vector<Finding> findings =
+      check_all({process, captures, trace, sequence.imports, plan, sequence.program});
 
-  report::Order order{sequence.imports, verdict(findings, simulation), {}, ending(trace)};
+  report::Order order{
+      sequence.imports, sequence.program, verdict(findings, simulation), {}, ending(trace)};
   std::unordered_map<std::string, std::string> known;
   for (const Finding& finding : report.findings) known.emplace(cause_of(finding), finding.id);
   for (Finding& finding : findings) {
@@ -140,9 +190,12 @@ std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& 
   return orders;
 }
 
-void examine_environment(World& world, report::Report& report) {
+void examine_environment(World& world, report::Report& report,
+                         const std::optional<std::string>& directory) {
   if (!world.python) return;
-  const EnvironmentCase examined(world.tree, *world.python, world.distributions);
+  EnvironmentOptions options;
+  options.first_directory = directory;
+  const EnvironmentCase examined(world.tree, *world.python, world.distributions, options);
   for (Finding& finding : check_environment(examined))
     report.findings.push_back(std::move(finding));
 }

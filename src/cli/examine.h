@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/program.h"
 #include "facts/host/machine.h"
 #include "facts/python/distributions.h"
 #include "facts/python/interpreter.h"
@@ -34,7 +35,8 @@ struct World {
 
 // One process: what it was asked to import and the calls that it made, or would make.
 struct Sequence {
-  std::vector<std::string> imports;
+  std::vector<std::string> imports;  // of a program: what its own modules import
+  std::string program;               // "python app.py"; empty: the imports are all
   Trace trace;
   std::optional<python::Plan> plan;  // nothing: it was recorded
 };
@@ -42,6 +44,9 @@ struct Sequence {
 // What an import would open, in a process that is never started. `environment`: its variables.
 Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment);
+// The same for a program.
+Sequence plan_program(World& world, const Program& program,
+                      const std::map<std::string, std::string>& environment);
 
 // Simulates and judges a sequence and adds what comes of it to the report. A finding that is there
 // already (one cause, another order) is not added again: the order refers to it.
@@ -56,8 +61,10 @@ std::vector<std::string> find_frameworks(const World& world);
 // Each alone, then every order of every pair.
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules);
 
-// Everything that metadata and files say about the environment itself.
-void examine_environment(World& world, report::Report& report);
+// Everything that metadata and files say about the environment itself. `directory`: what stands
+// first in sys.path.
+void examine_environment(World& world, report::Report& report,
+                         const std::optional<std::string>& directory);
 // Worst first, ids made anew; orders follow.
 void number_findings(report::Report& report);
 

@@ -62,7 +62,7 @@ EnvironmentCase::EnvironmentCase(const Tree& given_tree, const Interpreter& give
     : tree(given_tree),
       interpreter(given_interpreter),
       distributions(given_distributions),
-      options(given_options),
+      options(std::move(given_options)),
       files(InstalledFiles::read(given_tree, given_distributions)) {
   changed = find_changed(*this);
 }

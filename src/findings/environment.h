@@ -1,6 +1,7 @@
 // An environment as its metadata and files describe it, for the rules that need no process.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ struct ChangedFile {
 struct EnvironmentOptions {
   // Hash every file of a RECORD up to a limit, not only compare its size. Reads all of it.
   bool verify_hashes = false;
+  // What stands before everything else in sys.path: the script's directory or the current one.
+  std::optional<std::string> first_directory;
 };
 
 // Holds references: the facts must outlive it.

@@ -50,6 +50,7 @@ struct Finding {
   Certainty certainty = Certainty::kSimulated;
   std::string headline;
   std::vector<std::string> imports;
+  std::string program;             // "python app.py", which imports these; empty: they are all
   std::vector<Library> libraries;  // the parties, the captured one first
   Symbols symbols;
   std::vector<Evidence> evidence;

@@ -48,7 +48,7 @@ const std::vector<const Rule*>& all_rules() {
       &rules::kFi001, &rules::kFi002, &rules::kFi003, &rules::kIo901, &rules::kLd201,
       &rules::kLd202, &rules::kLd203, &rules::kLd204, &rules::kLd205, &rules::kLd206,
       &rules::kPy001, &rules::kPy002, &rules::kPy003, &rules::kPy004, &rules::kPy005,
-      &rules::kPy006, &rules::kPy301, &rules::kPy302,
+      &rules::kPy006, &rules::kPy007, &rules::kPy301, &rules::kPy302,
   };
   return kRules;
 }
@@ -77,6 +77,7 @@ std::vector<Finding> check_all(const Case& examined) {
       finding.code = rule->code;
       finding.slug = rule->slug;
       finding.imports = examined.imports;
+      finding.program = examined.program;
       findings.push_back(std::move(finding));
     }
   }

@@ -22,6 +22,7 @@ struct Case {
   const Trace& trace;
   std::vector<std::string> imports;
   const python::Plan* plan = nullptr;  // null: a recorded process
+  std::string program;                 // "python app.py"; empty: the imports are all
   // The real run, if there was one, ended badly.
   bool failed() const { return trace.exit_status && *trace.exit_status != 0; }
 };

@@ -166,6 +166,7 @@ std::string family_name(const ProcessView& process, const CaptureGroup& group) {
 }
 
 std::string when_imported(const Case& examined) {
+  if (!examined.program.empty()) return fmt::format(" when `{}` runs", examined.program);
   if (examined.imports.empty()) return "";
   std::string text = " when `";
   for (size_t i = 0; i < examined.imports.size(); i++)

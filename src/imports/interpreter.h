@@ -231,6 +231,7 @@ class Interpreter {
   const Syntax* parse(const std::string& path);
   void start_up();
   void run_program();
+  std::optional<ModuleSpec> find_main(const std::string& name);
   void finish(Plan& plan);
 
   Finder& finder_;

@@ -62,10 +62,14 @@ struct Undecided {
   std::string what;
 };
 
+// A program runs as __main__: what is imported, or a text, or a file, or (-m) a module.
 struct PlanRequest {
-  std::vector<std::string> imports;                // "a", "b": import a; import b
-  std::string code;                                // or a program's text, run as __main__
-  std::string code_file;                           // its name
+  std::vector<std::string> imports;      // "a", "b": import a; import b
+  std::string code;                      // a program's text
+  std::string code_file;                 // its name; without a text: the file to run
+  std::string run_module;                // python -m NAME
+  std::optional<std::string> directory;  // what the way of starting puts first in sys.path
+  std::vector<std::string> arguments;    // sys.argv after the program
   std::map<std::string, std::string> environment;  // os.environ
   bool assume_gpu = false;
 };

@@ -174,7 +174,9 @@ void Interpreter::install_values(Module* module) {
     names["modules"] = sys_modules_;
     names["path"] = sys_path_;
     names["meta_path"] = meta_path_;
-    names["argv"] = list({text(request_.code_file.empty() ? "-c" : request_.code_file)});
+    std::vector<Ref> argv = {text(request_.code_file.empty() ? "-c" : request_.code_file)};
+    for (const std::string& argument : request_.arguments) argv.push_back(text(argument));
+    names["argv"] = list(std::move(argv));
     names["warnoptions"] = list({});
     names["builtin_module_names"] = list({text("posix"), text("sys")}, Type::kTuple);
     names["path_hooks"] = list({});
@@ -428,9 +430,40 @@ void Interpreter::start_up() {
     if (!import_dotted(name)) clear_raised();
 }
 
+// runpy's way from NAME to the code that runs: NAME itself, or NAME.__main__ of a package. Nothing:
+// it raised.
+std::optional<ModuleSpec> Interpreter::find_main(const std::string& name) {
+  std::optional<ModuleSpec> spec = find_spec(name);
+  if (spec && (spec->is_package() || spec->kind == ModuleKind::kNamespace)) {
+    if (!import_dotted(name)) return std::nullopt;
+    spec = find_spec(name + ".__main__");
+  }
+  if (raised_ || (spec && spec->kind == ModuleKind::kSource)) return spec;
+  raise(spec ? "ImportError" : "ModuleNotFoundError",
+        fmt::format("{} '{}'", spec ? "No code object available for" : "No module named",
+                    spec ? spec->name : name));
+  return std::nullopt;
+}
+
 void Interpreter::run_program() {
-  auto* module = new_module({"__main__", ModuleKind::kSource, request_.code_file, {}});
+  if (request_.directory)  // start-up has not seen it
+    sys_path_->items.insert(sys_path_->items.begin(), string(*request_.directory));
+  std::string file = request_.code_file, package;
+  if (!request_.run_module.empty()) {
+    const auto spec = find_main(request_.run_module);
+    if (!spec) return;
+    file = spec->path;
+    package = spec->name.substr(0, std::min(spec->name.rfind('.'), spec->name.size()));
+    if (package == spec->name) package.clear();
+  }
+  auto* module = new_module({"__main__", ModuleKind::kSource, file, {}});
+  module->package = package;
+  module->names["__package__"] = string(package);
   dict_set(sys_modules_, "__main__", module);
+  if (request_.code.empty() && !file.empty()) {
+    (void)load_source(module);
+    return;
+  }
   std::string code = request_.code;
   for (const std::string& name : request_.imports) code += "import " + name + "\n";
   auto syntax = std::make_unique<Syntax>(code);
@@ -455,6 +488,9 @@ Plan Interpreter::run() {
   run_program();
   if (exhausted()) {
     plan_.problems.push_back("the program asks for more work on import than the plan may do");
+  } else if (raised_is("SystemExit")) {
+    // A program's own decision: often about arguments that it was not given.
+    plan_.undecided.push_back({raised_->file, raised_->line, "the program ends here: SystemExit"});
   } else if (raised_) {
     plan_.failure = std::string(raised_->type ? raised_->type->name : "an exception") +
                     (raised_->message.empty() ? "" : ": " + raised_->message);

@@ -4,31 +4,17 @@
 
 #include <algorithm>
 
+#include "report/orders.h"
+#include "report/painter.h"
+#include "report/printable.h"
 #include "report/report.h"
 
 namespace cohabit::report {
 namespace {
 
 constexpr size_t kShown = 3;  // rows of one kind before "and 41 more"
+constexpr size_t kUnknownsShown = 5;
 constexpr std::string_view kGutter = "   |  ";
-
-class Painter {
- public:
-  explicit Painter(bool colour) : colour_(colour) {}
-  std::string paint(std::string_view code, std::string_view text) const {
-    return colour_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
-  }
-  std::string severity(Severity severity, const std::string& text) const {
-    return paint(severity == Severity::kError     ? "1;31"
-                 : severity == Severity::kWarning ? "1;33"
-                                                  : "1;36",
-                 text);
-  }
-  std::string bold(std::string_view text) const { return paint("1", text); }
-
- private:
-  bool colour_;
-};
 
 // What comes before the package directory says only where the environment is.
 std::string shorten(const std::string& path) {
@@ -120,9 +106,14 @@ std::string draw_rest(const Finding& finding) {
   return text;
 }
 
-std::string statement(const std::vector<std::string>& imports) {
+// The first few; all are in the JSON report.
+std::string draw_unknowns(const Report& report) {
   std::string text;
-  for (size_t i = 0; i < imports.size(); i++) text += (i ? "; import " : "import ") + imports[i];
+  const size_t shown = std::min(report.unknowns.size(), kUnknownsShown);
+  for (size_t i = 0; i < shown; i++) text += fmt::format("unknown: {}\n", report.unknowns[i]);
+  if (report.unknowns.size() > shown)
+    text += fmt::format("unknown: and {} more (all are in --format json)\n",
+                        report.unknowns.size() - shown);
   return text;
 }
 
@@ -136,7 +127,9 @@ std::string draw(const Finding& finding, const Painter& painter) {
       fmt::format("   = certainty: {}{}\n",
                   finding.certainty == Certainty::kSimulated ? "simulated from files"
                                                              : certainty_name(finding.certainty),
-                  finding.imports.empty() ? "" : "; order: " + statement(finding.imports));
+                  finding.imports.empty() && finding.program.empty()
+                      ? ""
+                      : "; order: " + statement(finding.program, finding.imports));
   for (size_t i = 0; i < finding.help.size(); i++) {
     const Help& help = finding.help[i];
     text += (i == 0 ? painter.paint("1;32", "help") + ": " : "      ") + help.text + "\n";
@@ -148,18 +141,13 @@ std::string draw(const Finding& finding, const Painter& painter) {
 
 }  // namespace
 
-std::string full(const Report& report, bool colour) {
+std::string full(const Report& original, bool colour) {
+  const Report report = printable(original);
   const Painter painter(colour);
   std::string text;
   for (const Finding& finding : report.findings)
     text += draw(finding, painter) + (finding.severity == Severity::kNote ? "" : "\n");
-  for (const std::string& unknown : report.unknowns) text += fmt::format("unknown: {}\n", unknown);
-  for (const Order& order : report.orders)
-    text +=
-        fmt::format("{}: {}{}\n", order.imports.empty() ? report.program : statement(order.imports),
-                    painter.bold(order.verdict),
-                    order.ended.empty() ? "" : fmt::format(" (the real run {})", order.ended));
-  return text;
+  return text + draw_unknowns(report) + draw_orders(report, painter);
 }
 
 }  // namespace cohabit::report

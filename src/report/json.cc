@@ -9,6 +9,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaVersion = 1;
 
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
 Json to_json(const Evidence& evidence) {
   Json json = {{"kind", evidence.kind}, {"text", evidence.text}};
   if (!evidence.consumer.empty()) json["consumer"] = evidence.consumer;
@@ -22,16 +26,15 @@ Json to_json(const Evidence& evidence) {
 Json to_json(const Finding& finding) {
   Json libraries = Json::array();
   for (const Library& library : finding.libraries)
-    libraries.push_back(
-        {{"path", library.path},
-         {"distribution", library.distribution.empty() ? Json() : Json(library.distribution)},
-         {"version", library.version.empty() ? Json() : Json(library.version)}});
+    libraries.push_back({{"path", library.path},
+                         {"distribution", text_or_null(library.distribution)},
+                         {"version", text_or_null(library.version)}});
   Json evidence = Json::array();
   for (const Evidence& one : finding.evidence) evidence.push_back(to_json(one));
   Json help = Json::array();
   for (const Help& one : finding.help)
     help.push_back({{"text", one.text},
-                    {"command", one.command.empty() ? Json() : Json(one.command)},
+                    {"command", text_or_null(one.command)},
                     {"safety", safety_name(one.safety)}});
   return {{"id", finding.id},
           {"code", finding.code},
@@ -40,6 +43,7 @@ Json to_json(const Finding& finding) {
           {"certainty", certainty_name(finding.certainty)},
           {"headline", finding.headline},
           {"imports", finding.imports},
+          {"program", text_or_null(finding.program)},
           {"libraries", libraries},
           {"symbols", {{"count", finding.symbols.count}, {"examples", finding.symbols.examples}}},
           {"evidence", evidence},
@@ -57,9 +61,10 @@ std::string json(const Report& report) {
   json["orders"] = Json::array();
   for (const Order& order : report.orders)
     json["orders"].push_back({{"imports", order.imports},
+                              {"program", text_or_null(order.program)},
                               {"verdict", order.verdict},
                               {"findings", order.findings},
-                              {"ended", order.ended.empty() ? Json() : Json(order.ended)}});
+                              {"ended", text_or_null(order.ended)}});
   json["findings"] = Json::array();
   for (const Finding& finding : report.findings) json["findings"].push_back(to_json(finding));
   json["unknowns"] = report.unknowns;

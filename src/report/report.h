@@ -11,6 +11,7 @@ namespace cohabit::report {
 
 struct Order {
   std::vector<std::string> imports;
+  std::string program;                // "python app.py", which imports these; empty: they are all
   std::string verdict;                // sound, unsound, unknown
   std::vector<std::string> findings;  // ids
   std::string ended;                  // how the real run ended, in words; empty: there was none

@@ -276,14 +276,28 @@ Result<std::string> executable_in(const Tree& tree, const std::string& directory
               "; name the environment's directory or its interpreter");
 }
 
-Result<std::string> active_executable(const Tree& tree, const PythonVariables& variables) {
-  for (const std::string& prefix : {variables.virtual_env, variables.conda_prefix})
-    if (!prefix.empty() && is_directory(tree, prefix)) return executable_in(tree, prefix);
+struct Found {
+  std::string path;  // of an executable
+  std::string by;    // how, where nobody named it
+};
+
+// What a user would mean: what is activated, the project's own, conda's (whose base is often active
+// everywhere), and what `python` starts.
+Result<Found> active_executable(const Tree& tree, const PythonVariables& variables) {
+  const std::string own = tree.root().empty() ? absolute(tree, ".venv") : "";
+  for (const auto& [prefix, by] :
+       {std::pair(variables.virtual_env, "$VIRTUAL_ENV"), std::pair(own, ".venv"),
+        std::pair(variables.conda_prefix, "$CONDA_PREFIX")}) {
+    if (prefix.empty() || !is_directory(tree, prefix)) continue;
+    const Result<std::string> program = executable_in(tree, prefix);
+    if (!program) return fail(program.error().message);
+    return Found{*program, by};
+  }
   std::string program = program_on_path(tree, variables.path, {"python3", "python"});
-  if (!program.empty()) return program;
+  if (!program.empty()) return Found{program, "PATH"};
   return fail(
-      "no Python environment was named, none is active (VIRTUAL_ENV, CONDA_PREFIX), and there is "
-      "no python3 or python in PATH (" +
+      "no Python environment was named, none is active (VIRTUAL_ENV, CONDA_PREFIX), there is no "
+      ".venv here, and no python3 or python in PATH (" +
       variables.path + "); name an environment's directory or its interpreter");
 }
 
@@ -299,13 +313,14 @@ Error missing(const Tree& tree, const std::string& path, int error) {
 }
 
 // An executable that is not a script. Shims and scripts are followed.
-Result<std::string> find_executable(const Tree& tree, const std::string& path,
-                                    const PythonVariables& variables) {
-  std::string at;
+Result<Found> find_executable(const Tree& tree, const std::string& path,
+                              const PythonVariables& variables) {
+  std::string at, by;
   if (path.empty()) {
-    const Result<std::string> active = active_executable(tree, variables);
-    if (!active) return fail(active.error().message);
-    at = *active;
+    const Result<Found> active = active_executable(tree, variables);
+    if (!active) return active;
+    at = active->path;
+    by = active->by;
   } else {
     at = absolute(tree, path);
   }
@@ -323,7 +338,7 @@ Result<std::string> find_executable(const Tree& tree, const std::string& path,
     const std::string_view text = file->bytes().text();
     if (text.starts_with("\x7f"
                          "ELF"))
-      return at;
+      return Found{at, by};
     std::string next;
     if (name_of(parent_of(at)) == "shims") next = behind_pyenv_shim(tree, at, variables);
     if (next.empty() && text.starts_with("#!")) next = interpreter_of_script(tree, text, variables);
@@ -481,12 +496,14 @@ Result<Interpreter> find_interpreter(const Tree& tree, const std::string& path,
     seen.path = "/usr/local/bin:/usr/bin:/bin";
     seen.home = "/root";
   }
-  const Result<std::string> executable = find_executable(tree, path, seen);
-  if (!executable) return fail(executable.error().message);
-  Result<Interpreter> result = read_program(tree, *executable);
+  const Result<Found> found = find_executable(tree, path, seen);
+  if (!found) return fail(found.error().message);
+  const std::string& executable = found->path;
+  Result<Interpreter> result = read_program(tree, executable);
   if (!result) return result;
+  result->found_by = found->by;
 
-  const std::string venv = venv_of(tree, *executable);
+  const std::string venv = venv_of(tree, executable);
   if (!venv.empty()) read_venv(tree, *result, venv);
   if (result->base_prefix.empty()) {
     const std::string prefix = result->prefix;
@@ -494,7 +511,7 @@ Result<Interpreter> find_interpreter(const Tree& tree, const std::string& path,
     if (!prefix.empty()) result->prefix = prefix;
   }
   if (result->major == 0)
-    return fail("expected a Python interpreter at " + *executable +
+    return fail("expected a Python interpreter at " + executable +
                 ", but no version of Python could be found for it (no pyvenv.cfg, no libpython, no "
                 "lib/python3.* above " +
                 result->real_path + "); name another interpreter");

@@ -32,6 +32,7 @@ struct Interpreter {
   std::string prefix;       // sys.prefix
   std::string base_prefix;  // sys.base_prefix; the same as prefix outside of a venv
   EnvironmentKind kind = EnvironmentKind::kPlain;
+  std::string found_by;        // "$VIRTUAL_ENV", ".venv", "$CONDA_PREFIX", "PATH"; empty: named
   std::string implementation;  // "CPython", "PyPy", "GraalVM"
   int major = 0, minor = 0;
   std::string version;                // "3.11.7", or "3.11" if no more is known
@@ -56,7 +57,8 @@ struct Interpreter {
 
 // `path`: the directory of a venv, conda or other prefix, or its bin; an interpreter; a script that
 // names its interpreter in its first lines; or nothing for the active environment (VIRTUAL_ENV,
-// CONDA_PREFIX, then PATH). The error says what was expected, what is there, and what to do.
+// .venv in the current directory, CONDA_PREFIX, then PATH). The error says what was expected, what
+// is there, and what to do.
 Result<Interpreter> find_interpreter(
     const Tree& tree, const std::string& path,
     const PythonVariables& variables = PythonVariables::from_environment());

@@ -22,9 +22,11 @@ std::vector<Finding> check(const Case& examined) {
   finding.severity = Severity::kError;
   finding.certainty = Certainty::kSimulated;
   finding.headline = fmt::format("{} is raised{}", plan.failure, when_imported(examined));
-  if (!plan.failure_file.empty()) finding.libraries.push_back({plan.failure_file, "", ""});
-  finding.evidence.push_back({"raised", fmt::format("raised in line {} of", plan.failure_line), "",
-                              plan.failure_file, -1, -1, ""});
+  if (!plan.failure_file.empty()) {
+    finding.libraries.push_back({plan.failure_file, "", ""});
+    finding.evidence.push_back({"raised", fmt::format("raised in line {} of", plan.failure_line),
+                                "", plan.failure_file, -1, -1, ""});
+  }
   if (const std::string module = missing_module(plan.failure); !module.empty()) {
     finding.help.push_back(
         {fmt::format("install what provides the module {}", module), "", Safety::kManual});

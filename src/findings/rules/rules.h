@@ -26,6 +26,7 @@ extern const Rule kPy003;  // several CUDA majors
 extern const Rule kPy004;  // installed twice, or halfway
 extern const Rule kPy005;  // NumPy's C API
 extern const Rule kPy006;  // generated protobuf code
+extern const Rule kPy007;  // shadowed modules
 extern const Rule kPy301;  // run failed without another reason
 extern const Rule kPy302;  // import would fail
 

@@ -1,0 +1,24 @@
+// What the user asked doctor for.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace cohabit {
+
+struct DoctorOptions {
+  std::array<std::string, 2> words;    // [ENV] [PROGRAM]
+  std::vector<std::string> arguments;  // [ARGUMENT...]
+  std::string module;                  // -m
+  std::string imports;
+  bool trace = false;
+  std::string replay;
+  std::string root;
+  std::string format = "full";
+  std::string fail_on = "error";
+  std::string output;
+  std::string plan, loads, bindings;  // files to write
+};
+
+}  // namespace cohabit

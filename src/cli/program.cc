@@ -1,0 +1,103 @@
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/paths.h"
+#include "findings/environment.h"
+
+namespace cohabit {
+namespace {
+
+constexpr uint64_t kMaxNotebook = 256 << 20;  // they hold the pictures that they made
+
+bool is_program(const std::string& word) {
+  return word.ends_with(".py") || word.ends_with(".ipynb") || word.ends_with(".pyw");
+}
+
+std::string command_line(const std::string& start, const std::vector<std::string>& arguments) {
+  std::string text = start;
+  for (const std::string& argument : arguments) text.append(" ").append(shell_word(argument));
+  return text;
+}
+
+std::string current_directory(const Tree& tree) {
+  return tree.real_path(".").value_or("/");
+}
+
+bool has_safe_path(const Tree& tree) {
+  const char* value = std::getenv("PYTHONSAFEPATH");
+  return tree.root().empty() && value && *value;
+}
+
+// CPython resolves links of the script before it takes the directory.
+std::optional<std::string> directory_of_script(const Tree& tree, const std::string& file) {
+  if (has_safe_path(tree)) return std::nullopt;
+  return directory_of(tree.real_path(file).value_or(file));
+}
+
+Result<Program> read_script(const Tree& tree, const Targets& targets) {
+  const std::string& word = targets.program;
+  const auto status = tree.stat(word);
+  if (!status || !status->is_regular())
+    return fail(fmt::format("expected a program at {}, but: {}", word,
+                            status ? "it is no regular file" : std::strerror(status.error())));
+  Program program;
+  program.file = join_normal(word.starts_with('/') ? "" : current_directory(tree), word);
+  program.directory = directory_of_script(tree, word);
+  program.arguments = targets.arguments;
+  if (!word.ends_with(".ipynb")) {
+    program.title = command_line("python " + shell_word(word), targets.arguments);
+    return program;
+  }
+  program.title = "jupyter execute " + shell_word(word);
+  const auto text = tree.read_text(program.file, kMaxNotebook);
+  if (!text) return fail(fmt::format("cannot read {}, or it is larger than 256 MiB", word));
+  auto notebook = python::read_notebook(*text, program.file);
+  if (!notebook) return tl::unexpected<Error>(notebook.error());
+  program.notebook = std::move(*notebook);
+  return program;
+}
+
+}  // namespace
+
+Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& words,
+                              bool has_module) {
+  Targets targets;
+  size_t next = 0;
+  const auto starts_program = [&](size_t at) {
+    const auto status = tree.stat(words[at]);
+    return is_program(words[at]) && !(status && status->is_directory());
+  };
+  if (next < words.size() && !starts_program(next)) targets.environment = words[next++];
+  if (!has_module && next < words.size()) {
+    if (!starts_program(next))
+      return fail(
+          fmt::format("expected a program (a file that ends in .py or .ipynb) after the "
+                      "environment, found {}",
+                      words[next]));
+    targets.program = words[next++];
+  }
+  targets.arguments.assign(words.begin() + static_cast<ptrdiff_t>(next), words.end());
+  return targets;
+}
+
+Result<std::optional<Program>> read_program(const Tree& tree, const Targets& targets,
+                                            const std::string& module) {
+  if (!module.empty()) {
+    Program program;
+    program.title = command_line("python -m " + shell_word(module), targets.arguments);
+    program.module = module;
+    program.arguments = targets.arguments;
+    if (tree.root().empty() && !has_safe_path(tree)) program.directory = current_directory(tree);
+    return std::optional(std::move(program));
+  }
+  if (targets.program.empty()) return std::optional<Program>();
+  auto script = read_script(tree, targets);
+  if (!script) return tl::unexpected<Error>(script.error());
+  return std::optional(std::move(*script));
+}
+
+}  // namespace cohabit

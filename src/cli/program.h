@@ -1,0 +1,39 @@
+// The program that doctor examines instead of the environment's frameworks: a script, a module
+// (-m), a notebook.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/tree.h"
+#include "imports/notebook.h"
+#include "imports/plan.h"
+
+namespace cohabit {
+
+struct Program {
+  std::string title;  // as one would start it: "python app.py"
+  std::string file;   // script or notebook, absolute; empty with -m
+  std::string module;
+  // What Python puts first in sys.path for it; nothing with PYTHONSAFEPATH, or where it is unknown.
+  std::optional<std::string> directory;
+  std::vector<std::string> arguments;
+  std::optional<python::Notebook> notebook;
+};
+
+// Of the words [ENV] [PROGRAM [ARGUMENT...]]: a file that ends in .py or .ipynb is a program, what
+// stands before it is the environment. With `module` (-m) the words after ENV are its arguments.
+struct Targets {
+  std::string environment;
+  std::string program;
+  std::vector<std::string> arguments;
+};
+Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& words,
+                              bool has_module);
+
+// Nothing is run. Nothing: there is no program.
+Result<std::optional<Program>> read_program(const Tree& tree, const Targets& targets,
+                                            const std::string& module);
+
+}  // namespace cohabit

@@ -1,0 +1,98 @@
+#include "report/printable.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace cohabit::report {
+namespace {
+
+// The length of the valid UTF-8 sequence at the start (RFC 3629), and its code point; 0: there is
+// none.
+size_t read_character(std::string_view text, uint32_t& code) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) {
+    code = first;
+    return 1;
+  }
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  code = first & (0xffu >> (length + 1));
+  for (size_t i = 1; i < length; i++) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  const bool valid = code >= kLeast[length] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  return valid ? length : 0;
+}
+
+// Controls of C0 and C1, separators of lines, and marks that turn the direction of what follows.
+bool is_hidden(uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0x200e || code == 0x200f;
+}
+
+void escape(std::string& text, std::string_view bytes) {
+  for (const char c : bytes) {
+    if (c == '\n')
+      text += "\\n";
+    else if (c == '\t')
+      text += "\\t";
+    else
+      fmt::format_to(std::back_inserter(text), "\\x{:02x}", static_cast<unsigned char>(c));
+  }
+}
+
+void clean(std::string& text) {
+  text = printable(text);
+}
+
+void clean(std::vector<std::string>& texts) {
+  for (std::string& text : texts) clean(text);
+}
+
+void clean(Finding& finding) {
+  for (std::string* text : {&finding.headline, &finding.program}) clean(*text);
+  clean(finding.imports);
+  clean(finding.symbols.examples);
+  for (Library& library : finding.libraries)
+    for (std::string* text : {&library.path, &library.distribution, &library.version}) clean(*text);
+  for (Evidence& row : finding.evidence)
+    for (std::string* text : {&row.text, &row.consumer, &row.library, &row.remark}) clean(*text);
+  for (Help& help : finding.help)
+    for (std::string* text : {&help.text, &help.command}) clean(*text);
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    uint32_t code = 0;
+    const size_t length = read_character(text, code);
+    const std::string_view bytes = text.substr(0, length == 0 ? 1 : length);
+    if (length == 0 || is_hidden(code))
+      escape(result, bytes);
+    else
+      result += bytes;
+    text.remove_prefix(bytes.size());
+  }
+  return result;
+}
+
+Report printable(Report report) {
+  for (std::string* text : {&report.environment, &report.python, &report.program}) clean(*text);
+  for (Order& order : report.orders) {
+    clean(order.imports);
+    clean(order.program);
+    clean(order.ended);
+  }
+  for (Finding& finding : report.findings) clean(finding);
+  clean(report.unknowns);
+  return report;
+}
+
+}  // namespace cohabit::report

@@ -1,0 +1,78 @@
+"""Scripts and modules (-m) against CPython itself: the same program is really run and planned."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# name: (files, command line after the interpreter). Modules that start with "m_" count.
+PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "guard": ({"app.py": "import m_a\ndef main():\n    import m_b\nif __name__ == '__main__':\n    main()\n"
+                         "if __name__ != '__main__':\n    import m_x\n",
+               "m_a.py": "if __name__ == '__main__':\n    import m_x\n", "m_b.py": "", "m_x.py": ""},
+              ["app.py"]),
+    "the directory of the script comes first": (
+        {"sub/app.py": "import m_a\nimport colorsys\n", "sub/m_a.py": "", "sub/colorsys.py": "import m_b\n",
+         "sub/m_b.py": "", "m_a.py": "import m_x\n", "m_x.py": ""},
+        ["sub/app.py"]),
+    "arguments": ({"app.py": "import sys\nif len(sys.argv) == 3 and sys.argv[1] == 'go':\n    import m_a\n"
+                             "__import__(sys.argv[2])\n",
+                   "m_a.py": "", "m_b.py": ""},
+                  ["app.py", "go", "m_b"]),
+    "__file__": ({"sub/app.py": "import os, sys\nsys.path.append(os.path.join(os.path.dirname(__file__), 'more'))\n"
+                                "import m_a\n",
+                  "sub/more/m_a.py": ""},
+                 ["sub/app.py"]),
+    "a package": ({"m_pkg/__init__.py": "import m_a\n", "m_a.py": "", "m_b.py": "",
+                   "m_pkg/__main__.py": "from . import m_inner\nimport m_b\n", "m_pkg/m_inner.py": ""},
+                  ["-m", "m_pkg"]),
+    "a module in a package": ({"m_pkg/__init__.py": "", "m_pkg/run.py": "from .m_near import x\nimport m_a\n",
+                               "m_pkg/m_near.py": "x = 1\n", "m_a.py": ""},
+                              ["-m", "m_pkg.run"]),
+    "exit": ({"app.py": "import m_a, sys\nif len(sys.argv) < 2:\n    sys.exit(3)\nimport m_x\n",
+              "m_a.py": "", "m_x.py": ""},
+             ["app.py"]),
+    "a failing import": ({"app.py": "import m_a\nimport m_gone\n", "m_a.py": ""}, ["app.py"]),
+}
+
+# Found by site: the first finder on sys.meta_path is asked for every module that is not loaded yet.
+LISTEN = ("import atexit, json, os, sys\norder = []\n"
+          "class Listen:\n    @staticmethod\n    def find_spec(name, path=None, target=None):\n"
+          "        order.append(name)\nsys.meta_path.insert(0, Listen)\n"
+          "atexit.register(lambda: open(os.environ['M_ORDER'], 'w').write(json.dumps(order)))\n")
+
+
+def write(files: dict[str, str], root: Path) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_plan_runs_programs_as_python_does(name: str, cohabit: str, tmp_path: Path) -> None:
+    files, command = PROGRAMS[name]
+    app, listen = tmp_path / "app", tmp_path / "listen"
+    write(files, app)
+    write({"sitecustomize.py": LISTEN}, listen)
+    variables = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    real = subprocess.run([sys.executable, *command], cwd=app, capture_output=True, text=True, timeout=60,
+                          env=variables | {"PYTHONPATH": str(listen), "M_ORDER": str(tmp_path / "order")})
+    order = json.loads((tmp_path / "order").read_text())
+    there = {Path(f).stem for f in files} | {Path(f).parent.name for f in files}
+    modules = [m for m in dict.fromkeys(order) if m.split(".")[-1].startswith("m_")
+               and m.split(".")[-1] in there]
+    plan_file = tmp_path / "plan.json"
+    words = ["doctor", sys.executable, "--plan", str(plan_file)]
+    words += command[:2] + ["--", *command[2:]] if command[0] == "-m" else ["--", *command]
+    done = subprocess.run([cohabit, *words], cwd=app, env=variables, capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode in (0, 1), done.stderr
+    plan = json.loads(plan_file.read_text())
+    planned = [m["name"] for m in plan["modules"] if m["name"].split(".")[-1].startswith("m_")]
+    assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
+    raised = real.stderr.strip().split("\n")[-1].split(":")[0] if "Traceback" in real.stderr else ""
+    assert (plan["failure"] or {"error": ""})["error"].split(":")[0] == raised
