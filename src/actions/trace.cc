@@ -2,7 +2,6 @@
 // with the tracer in it, run, read the logs.
 #include "actions/trace.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include <map>
 #include <system_error>
 
+#include "actions/runtime_library.h"
 #include "actions/trace_launch.h"
 #include "actions/trace_log.h"
 #include "actions/trace_merge.h"
@@ -185,44 +185,10 @@ Recording read_recording(const Launch& launch, const Finished& finished, bool ch
   return recording;
 }
 
-// Where our own code lies: beside the executable, or beside the Python module that it is part of.
-std::vector<std::string> own_directories() {
-  std::error_code error;
-  std::vector<std::string> directories;
-  Dl_info info;
-  if (::dladdr(reinterpret_cast<const void*>(&find_tracer_library), &info) && info.dli_fname) {
-    fs::path file = fs::canonical(info.dli_fname, error);
-    if (!error) directories.push_back(file.parent_path().string());
-  }
-  directories.push_back(fs::read_symlink("/proc/self/exe", error).parent_path().string());
-  return directories;
-}
-
 }  // namespace
 
 Result<std::string> find_tracer_library() {
-  constexpr const char* kName = "libcohabit_trace.so";
-  const char* set = std::getenv("COHABIT_TRACER");
-  std::vector<std::string> places;
-  if (set && *set) {
-    places.push_back(absolute(current_directory(), set));
-  } else {
-    for (const auto& directory : own_directories()) {
-      for (const char* below : {"", "../lib/cohabit", "../lib64/cohabit"}) {
-        fs::path place = fs::path(directory) / below / kName;
-        places.push_back(place.lexically_normal().string());
-      }
-    }
-  }
-  std::string tried;
-  for (const auto& place : places) {
-    if (::access(place.c_str(), R_OK) == 0) return place;
-    tried += (tried.empty() ? "" : ", ") + place;
-  }
-  return fail(
-      fmt::format("the tracer's library is not there (tried {}); set COHABIT_TRACER to its "
-                  "path",
-                  tried));
+  return find_runtime_library("libcohabit_trace.so", "COHABIT_TRACER");
 }
 
 Result<Recording> record_process(const RecordOptions& options,

@@ -33,8 +33,7 @@ Result<Recording> record_process(const RecordOptions& options,
                                  const std::vector<std::string>& command);
 Result<Trace> record_trace(const RecordOptions& options, const std::vector<std::string>& command);
 
-// The tracer's library: COHABIT_TRACER, beside the running executable (build tree, Python package),
-// or in ../lib/cohabit of it.
+// The tracer's library; COHABIT_TRACER names another one.
 Result<std::string> find_tracer_library();
 
 }  // namespace cohabit

@@ -68,6 +68,7 @@ class RepairCase {
   void add_findings(const SearchResult& result, report::RepairReport& report);
   void add_repairs(const SearchResult& result, report::RepairReport& report);
   void add_package_repairs(report::RepairReport& report) const;
+  void describe_program(report::RepairReport& report) const;
   std::vector<std::string> ids_of(const std::vector<std::string>& causes) const;
 
   const RepairRequest& request_;
@@ -226,6 +227,15 @@ void RepairCase::add_package_repairs(report::RepairReport& report) const {
   }
 }
 
+void RepairCase::describe_program(report::RepairReport& report) const {
+  if (orders_.empty() || !orders_[0].plan) return;
+  report.failure = orders_[0].plan->failure;
+  const auto frameworks = find_frameworks(world_);
+  for (const python::PlannedModule& module : orders_[0].plan->modules)
+    if (std::find(frameworks.begin(), frameworks.end(), module.name) != frameworks.end())
+      report.meets_framework = true;
+}
+
 report::RepairReport RepairCase::run() {
   const SearchResult result = search();
   report::RepairReport report;
@@ -236,6 +246,7 @@ report::RepairReport RepairCase::run() {
   add_findings(result, report);
   add_repairs(result, report);
   add_package_repairs(report);
+  describe_program(report);
   for (const Order& order : orders_)
     if (order.plan)
       for (const std::string& problem : order.plan->problems)

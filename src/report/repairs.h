@@ -30,6 +30,9 @@ struct RepairReport {
   std::vector<RepairRow> repairs;            // best first
   std::vector<std::string> unknowns;
   size_t simulations = 0;
+  // Of the order asked for, when it is one: how its plan ended, and whether it meets a framework.
+  std::string failure;
+  bool meets_framework = false;
 };
 
 std::string full(const RepairReport& report, bool colour);

@@ -1,0 +1,124 @@
+#include "actions/launch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "actions/runtime_library.h"
+
+namespace cohabit {
+namespace {
+
+constexpr const char* kRulesVariable = "COHABIT_PRELOAD_RULES";
+
+// For sh: nothing in single quotes has a meaning.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  return result + "'";
+}
+
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string reason_of(const Repair& repair, const std::string& name) {
+  if (name == kRulesVariable) return "the dlopen calls whose flags libcohabit_preload.so changes";
+  if (name != "LD_PRELOAD") return "part of the repair";
+  std::vector<std::string> parts;
+  if (!repair.flags.empty()) parts.emplace_back("changes flags of dlopen calls");
+  for (const std::string& library : repair.preloads)
+    parts.push_back(fmt::format("maps {} before everything else", last_part(library)));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+void change(const VariableChange& variable) {
+  if (variable.value)
+    ::setenv(variable.name.c_str(), variable.value->c_str(), 1);
+  else
+    ::unsetenv(variable.name.c_str());
+}
+
+}  // namespace
+
+Result<std::vector<VariableChange>> launch_variables(const Repair& repair,
+                                                     const Variables& environment) {
+  std::string interposer;
+  Variables after = environment;
+  if (!repair.flags.empty()) {
+    auto found = find_runtime_library("libcohabit_preload.so", "COHABIT_PRELOAD_LIBRARY");
+    if (!found) return tl::unexpected<Error>(found.error());
+    auto path = preloadable_path(*found);
+    if (!path) return tl::unexpected<Error>(path.error());
+    interposer = *path;
+    std::erase_if(after, [](const auto& entry) { return entry.first == kRulesVariable; });
+    Repair flags;
+    flags.flags = repair.flags;
+    after.emplace_back(kRulesVariable, format_rules(flags, ';'));
+  }
+  apply_variables(repair, interposer, after);
+  std::vector<VariableChange> changes;
+  for (const auto& entry : after)
+    if (std::find(environment.begin(), environment.end(), entry) == environment.end())
+      changes.push_back({entry.first, entry.second, reason_of(repair, entry.first)});
+  for (const auto& [name, value] : environment)
+    if (std::none_of(after.begin(), after.end(),
+                     [&](const auto& entry) { return entry.first == name; }))
+      changes.push_back({name, std::nullopt, reason_of(repair, name)});
+  return changes;
+}
+
+std::string launch_script(const Repair& repair, const std::vector<VariableChange>& changes,
+                          const std::vector<std::string>& command) {
+  std::string text =
+      "#!/bin/sh\n# Written by `cohabit run --write`: " +
+      (repair.empty() ? std::string("nothing is to be repaired") : describe(repair)) + ".\n";
+  if (!repair.flags.empty())
+    text +=
+        "# The flags of dlopen calls are changed by libcohabit_preload.so, which must stay where\n"
+        "# LD_PRELOAD names it; without it ld.so says so and the program starts without the "
+        "change.\n";
+  for (const VariableChange& variable : changes) {
+    text += fmt::format("# {}\n", variable.reason);
+    text += variable.value ? fmt::format("export {}={}\n", variable.name, quoted(*variable.value))
+                           : fmt::format("unset {}\n", variable.name);
+  }
+  text += "exec";
+  for (const std::string& word : command) text.append(" ").append(quoted(word));
+  return text + " \"$@\"\n";
+}
+
+Result<std::string> find_command(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  const char* set = std::getenv("PATH");
+  const std::string path = set ? set : "/usr/bin:/bin";
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string directory = end > begin ? path.substr(begin, end - begin) : ".";
+    std::string place = directory + "/" + name;
+    if (::access(place.c_str(), X_OK) == 0) return place;
+    begin = end + 1;
+  }
+  return fail(fmt::format("there is no command {} in PATH ({})", name, path));
+}
+
+Error execute(const std::string& path, const std::vector<std::string>& command,
+              const std::vector<VariableChange>& changes) {
+  for (const VariableChange& variable : changes) change(variable);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(path.c_str(), arguments.data());  // runs a text without #! by the shell, as a shell does
+  return {fmt::format("cannot start {}: {}", path, std::strerror(errno))};
+}
+
+}  // namespace cohabit

@@ -1,0 +1,193 @@
+// cohabit run: which Python, which imports, which repair; then become the command.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "actions/launch.h"
+#include "base/read_file.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/python_command.h"
+#include "cli/repairs.h"
+#include "report/tsv.h"
+
+namespace cohabit {
+namespace {
+
+// As env and timeout do it: these leave the command's own exit codes alone.
+constexpr int kCannotRun = 125;
+constexpr int kCannotExecute = 126;
+constexpr int kNotFound = 127;
+
+struct RunOptions {
+  std::string imports, write;
+  std::string repair = "auto";
+  bool dry_run = false;
+  bool quiet = false;
+  std::vector<std::string> command;
+};
+
+template <class... Arguments>
+void say(const RunOptions& options, fmt::format_string<Arguments...> text,
+         Arguments&&... arguments) {
+  if (options.quiet) return;
+  fmt::print(stderr, "cohabit run: {}\n", fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
+bool is_sound(const report::RepairReport& report) {
+  return std::all_of(report.orders.begin(), report.orders.end(),
+                     [](const auto& order) { return order.verdict == "sound"; });
+}
+
+// The best repair that changes nothing but the start; nothing where all is sound.
+Repair choose(const RunOptions& options, const report::RepairReport& report,
+              const std::string& what) {
+  if (is_sound(report)) {
+    say(options, "{}: nothing to repair", what);
+    return {};
+  }
+  for (const report::RepairRow& row : report.repairs) {
+    if (!row.repair.launches() || row.clears.empty()) continue;
+    say(options, "{}: {}{}", what, describe(row.repair),
+        row.leaves.empty() ? "" : " (not everything can be cleared)");
+    return row.repair;
+  }
+  say(options, "{}: there are clashes that no launch can clear; see `cohabit fix {}`", what,
+      report.program);
+  return {};
+}
+
+Result<Repair> repair_for_every_order(const RunOptions& options, RepairRequest request) {
+  request.code.reset();
+  const auto report = find_repairs(request);
+  if (!report) return tl::unexpected<Error>(report.error());
+  return choose(options, *report, "every order of the frameworks of this environment");
+}
+
+// A walk of the program tells enough if it comes to an end and meets a framework, or a clash.
+Result<Repair> repair_for_program(const RunOptions& options, const RepairRequest& request) {
+  if (!request.code) return repair_for_every_order(options, request);
+  const auto report = find_repairs(request);
+  if (!report) return tl::unexpected<Error>(report.error());
+  const bool ends = report->failure.empty();
+  if (ends && (report->meets_framework || !is_sound(*report)))
+    return choose(options, *report, "the program's imports");
+  say(options, "{}",
+      ends ? "the program's own imports meet no framework"
+           : "the program's imports cannot be worked out: " + report->failure);
+  auto every = repair_for_every_order(options, request);
+  if (!every || is_sound(*report)) return every;
+  return combine(choose(options, *report, "the program's imports so far"), *every);
+}
+
+Result<Repair> automatic_repair(const RunOptions& options, const std::string& path) {
+  auto imports = read_module_list(options.imports);
+  if (!imports) return tl::unexpected<Error>(imports.error());
+  const auto place = find_python_of(path);
+  if (!place) {
+    say(options, "{} runs no Python that is known: started as it is", path);
+    return Repair{};
+  }
+  RepairRequest request;
+  request.environment = *place;
+  request.effects = false;
+  request.imports = *imports;
+  if (!imports->empty()) {
+    const auto report = find_repairs(request);
+    if (!report) return tl::unexpected<Error>(report.error());
+    return choose(options, *report, fmt::format("import {}", fmt::join(*imports, ", ")));
+  }
+  if (const auto program = read_python_program(path, options.command)) {
+    request.code = program->code;
+    request.code_file = program->file;
+  }
+  return repair_for_program(options, request);
+}
+
+Result<Repair> repair_of(const RunOptions& options, const std::string& path) {
+  if (options.repair == "none") return Repair{};
+  if (options.repair == "auto") return automatic_repair(options, path);
+  auto text = read_file(options.repair);
+  if (!text) return tl::unexpected<Error>(text.error());
+  auto repair = parse_rules(*text);
+  if (!repair) return fail(fmt::format("{}: {}", options.repair, repair.error().message));
+  return repair;
+}
+
+void print_dry(const RunOptions& options, const std::vector<VariableChange>& changes) {
+  for (const VariableChange& variable : changes)
+    fmt::print("{}{}{}  # {}\n", variable.value ? "" : "unset ", variable.name,
+               variable.value ? "=" + *variable.value : "", variable.reason);
+  fmt::print("{}\n", fmt::join(options.command, " "));
+}
+
+Result<void> write_script(const std::string& path, const std::string& text) {
+  if (auto done = report::write_file(path, text); !done) return done;
+  if (::chmod(path.c_str(), 0755) != 0) return fail("cannot make " + path + " executable");
+  return {};
+}
+
+Result<int> run(const RunOptions& options) {
+  auto path = find_command(options.command[0]);
+  if (!path) {
+    fmt::print(stderr, "cohabit run: {}\n", path.error().message);
+    return kNotFound;
+  }
+  auto repair = repair_of(options, *path);
+  if (!repair) return tl::unexpected<Error>(repair.error());
+  Variables environment;
+  for (const auto& entry : own_variables("")) environment.push_back(entry);
+  auto changes = launch_variables(*repair, environment);
+  if (!changes) return tl::unexpected<Error>(changes.error());
+  if (!options.write.empty()) {
+    auto done = write_script(options.write, launch_script(*repair, *changes, options.command));
+    if (!done) return tl::unexpected<Error>(done.error());
+  }
+  if (options.dry_run) print_dry(options, *changes);
+  if (options.dry_run || !options.write.empty()) return 0;
+  std::fflush(stdout);
+  const Error error = execute(*path, options.command, *changes);
+  fmt::print(stderr, "cohabit run: {}\n", error.message);
+  return errno == ENOENT ? kNotFound : kCannotExecute;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command =
+      app.add_subcommand("run", "Start a command so that the frameworks it imports live together");
+  command->footer(
+      "Exit code: the command's; 125 when Cohabit failed before the start, 126 and 127 when the\n"
+      "command cannot be executed or found. COHABIT_PRELOAD=off switches changes of dlopen flags "
+      "off.");
+  command->add_option("--imports", options->imports,
+                      "What the command imports, in order (default: worked out from its script)");
+  command->add_option("--repair", options->repair, "auto, none, or a file of `cohabit fix --write`")
+      ->capture_default_str();
+  command->add_flag("--dry-run", options->dry_run, "Print what would be set, and start nothing");
+  command->add_option("--write", options->write,
+                      "Write a start-up script that does the same, and start nothing");
+  command->add_flag("--quiet", options->quiet, "Do not say which repair is used");
+  command->add_option("command", options->command, "-- and the command with its arguments")
+      ->required();
+  command->positionals_at_end();
+  command->callback([options, &exit_code] {
+    const auto code = run(*options);
+    if (code) {
+      exit_code = *code;
+      return;
+    }
+    fmt::print(stderr, "cohabit run: {}\n", code.error().message);
+    exit_code = kCannotRun;
+  });
+}
+
+}  // namespace cohabit

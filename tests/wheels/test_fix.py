@@ -1,0 +1,129 @@
+"""`cohabit fix` finds the repairs that were found by hand; `cohabit run` proves them on real frameworks."""
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import environments
+sys.path.insert(0, str(Path(__file__).parent))
+import ldso_compare  # noqa: E402
+import ldso_record  # noqa: E402
+import real  # noqa: E402
+from test_wheels import TABLE, environment, scratch  # noqa: E402,F401
+
+REPAIRS = [pytest.param(name, case, id=f"{name}: {case['imports']}")
+           for name, spec in TABLE.items() for case in spec.get("repairs", [])]
+COMPUTED = [p for p in REPAIRS if "code" in p.values[1]]
+ATTEMPTS = 4  # some crashes do not come every time
+
+
+def parts_of(rules: str) -> set[str]:
+    """"preload libz.so.1", "-global libx.so": the rules, without where the environment is."""
+    parts = set()
+    for line in rules.splitlines()[1:]:
+        kind, rest = line.split(" ", 1)
+        change, _, file = rest.partition(" ") if kind == "dlopen" else (kind, "", rest)
+        parts.add(f"{change} {file.rpartition('/')[2]}")
+    return parts
+
+
+def fix(cohabit: str, home: Path, *arguments: str) -> dict:
+    answer = real.run([cohabit, "fix", str(home), *arguments, "--format", "json"])
+    assert answer.returncode in (0, 1), answer.stderr[-2000:]
+    return json.loads(answer.stdout)
+
+
+@pytest.mark.parametrize("name, case", REPAIRS)
+def test_finds_the_known_repair(name: str, case: dict, cohabit: str, repo: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    report = fix(cohabit, environment(name), "--imports", case["imports"])
+    jsonschema.validate(report, json.loads((repo / "data/schema/fix.schema.json").read_text()))
+    best = report["repairs"][0]
+    assert parts_of(best["rules"]) == set(case["first"])
+    assert best["every_order"] and not best["leaves"]
+    launch = {f["id"] for f in report["findings"] if f["repairable"] == "launch"}
+    assert launch and set(best["clears"]) == launch
+
+
+def test_healthy_order_needs_nothing(cohabit: str) -> None:
+    report = fix(cohabit, environment("demo"), "--imports", "paddle,tensorflow")
+    assert report["repairs"] == [] and report["orders"][0]["verdict"] == "sound"
+
+
+@pytest.mark.parametrize("name, case", COMPUTED)
+def test_run_makes_it_compute(name: str, case: dict, cohabit: str) -> None:
+    """The same code, the same interpreter: dies or computes wrong without the repair, right with it."""
+    home = environment(name)
+    command = real.statement_command(home, case["code"])
+    repaired = real.run([cohabit, "run", "--", *command])
+    assert repaired.returncode == 0, repaired.stderr[-3000:]
+    for switched_off in ([cohabit, "run", "--repair", "none", "--", *command], command):
+        endings = []
+        for _ in range(ATTEMPTS):
+            endings.append(real.run(switched_off).returncode)
+            if endings[-1] != 0:
+                break
+        assert endings[-1] != 0, f"works without the repair as well: {endings}"
+
+
+CUDA = re.compile(r"^(cuda|__cuda|cu[A-Z]|cublas|cudnn|nccl|cusparse|cusolver|cufft|curand|nvshmem)")
+
+
+def foreign_bindings(table: Path) -> set[tuple[str, str]]:
+    """CUDA and NCCL symbols by which one framework's libraries reach into the other's."""
+    def side(path: str) -> str:
+        if "/tensorflow/" in path:
+            return "tensorflow"
+        if "/torch/" in path or re.search(r"/nvidia/cu13/|\.so\.13\b", path):
+            return "torch"
+        return ""
+    found = set()
+    for line in table.read_text(errors="surrogateescape").splitlines():
+        consumer, provider, symbol = line.split("\t")[:3]
+        sides = side(consumer), side(provider)
+        if all(sides) and sides[0] != sides[1] and CUDA.match(symbol):
+            found.add((Path(consumer).name, Path(provider).name))
+    return found
+
+
+# What torch opens at the first use of its linear algebra on a GPU.
+OPEN_SOLVER = ("[ctypes.CDLL(f) for f in glob.glob("
+               "os.path.dirname(torch.__file__) + '/../nvidia/cu13/lib/libcusolver.so.1?')]")
+
+
+@pytest.mark.parametrize("imports", ["torch, tensorflow", "tensorflow, torch"])
+def test_cuda_symbols_bind_to_each_ones_own(imports: str, cohabit: str, scratch: Path) -> None:
+    """By ld.so's own log of the repaired command, and by the replay of its trace, cuSOLVER included.
+    Taking one part of the repair away brings foreign bindings back in one of the orders."""
+    home = environment("newest")
+    rules = scratch / "rules"
+    code = f"import {imports}, ctypes, glob, os; {OPEN_SOLVER}"
+    command = real.statement_command(home, code)
+    real.run([cohabit, "fix", str(home), "--imports", imports.replace(" ", ""), "--write", str(rules)])
+    dry = real.run([cohabit, "run", "--repair", str(rules), "--dry-run", "--", *command]).stdout
+    variables = dict(re.match(r"([A-Z_]+)=(.*?)  # ", line).groups()
+                     for line in dry.splitlines() if re.match(r"[A-Z_]+=", line))
+    assert set(variables) == {"LD_PRELOAD", "COHABIT_PRELOAD_RULES"}
+    truth = scratch / "truth"
+    status = ldso_record.record(command, truth, now=True, env=real.run_environment() | variables,
+                                cwd=real.run_directory(), timeout=real.TIMEOUT)
+    assert not foreign_bindings(truth / "bindings.tsv"), (status, foreign_bindings(truth / "bindings.tsv"))
+
+    trace, loads, bindings = (scratch / n for n in ("run.trace", "loads.tsv", "bindings.tsv"))
+    real.run([cohabit, "trace", "--out", str(trace), "--", *command], LD_BIND_NOW="1", **variables)
+    replay = subprocess.run([cohabit, "replay", str(trace), "--loads", str(loads), "--bindings",
+                             str(bindings)], capture_output=True, text=True, timeout=real.TIMEOUT)
+    assert replay.returncode == 0, replay.stderr[-2000:]
+    assert not foreign_bindings(bindings)
+    result = ldso_compare.compare(truth, bindings, loads, lazy=False)
+    assert result.agrees, result
+
+    plain = scratch / "plain.tsv"
+    real.run([cohabit, "doctor", str(home), "--imports", imports.replace(" ", ""), "--bindings",
+              str(plain)], LD_BIND_NOW="1")
+    assert foreign_bindings(plain), "nothing is captured without the repair: the test shows nothing"
