@@ -24,7 +24,8 @@ std::string quoted(const std::string& text) {
     else
       result += c;
   }
-  return result + "'";
+  result += '\'';
+  return result;
 }
 
 std::string last_part(const std::string& path) {

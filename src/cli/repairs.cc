@@ -63,7 +63,8 @@ class RepairCase {
   void plan_all();
   SearchResult search();
   RepairFacts facts() {
-    return {world_.tree, world_.images, world_.machine, world_.distributions, world_.bindings};
+    return {world_.tree,          world_.images,   world_.machine,
+            world_.distributions, world_.bindings, ownerships_};
   }
   void add_findings(const SearchResult& result, report::RepairReport& report);
   void add_repairs(const SearchResult& result, report::RepairReport& report);
@@ -73,6 +74,7 @@ class RepairCase {
 
   const RepairRequest& request_;
   World world_;
+  std::map<std::vector<std::string>, Ownership> ownerships_;
   std::map<std::string, std::string> variables_;
   std::vector<Order> orders_;
   size_t asked_ = 0;
@@ -114,10 +116,8 @@ Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
 }
 
 void RepairCase::plan_all() {
-  if (request_.code) {
-    python::PlanRequest wanted;
-    wanted.code = *request_.code;
-    wanted.code_file = request_.code_file;
+  if (request_.program) {
+    python::PlanRequest wanted = *request_.program;
     wanted.environment = variables_;
     orders_.push_back(plan(wanted, {}));
     asked_ = 1;
@@ -150,7 +150,7 @@ SearchResult RepairCase::search() {
     for (const auto& [name, value] : environment) wanted.environment[name] = value;
     return plan(wanted, order.imports);
   };
-  const bool planned = request_.replay.empty() && !request_.code;
+  const bool planned = request_.replay.empty() && !request_.program;
   if (asked_ == 1 && planned) {
     const JudgedProcess process(facts(), orders_[0], {});
     if (!judge(process).clean())

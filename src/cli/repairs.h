@@ -14,15 +14,13 @@
 namespace cohabit {
 
 struct RepairRequest {
-  std::string environment;           // "" for the active one
-  std::string root;                  // read files below this directory
-  std::string replay;                // a trace in place of a plan
-  std::vector<std::string> imports;  // this order
-  std::vector<std::string> with;     // each alone and every pair in both orders
-  bool effects = true;               // say what the repairs move and cost
-  // A program in place of imports: its text, run as __main__.
-  std::optional<std::string> code;
-  std::string code_file;
+  std::string environment;                     // "" for the active one
+  std::string root;                            // read files below this directory
+  std::string replay;                          // a trace in place of a plan
+  std::vector<std::string> imports;            // this order
+  std::vector<std::string> with;               // each alone and every pair in both orders
+  bool effects = true;                         // say what the repairs move and cost
+  std::optional<python::PlanRequest> program;  // in place of imports
 };
 
 Result<report::RepairReport> find_repairs(const RepairRequest& request);

@@ -65,7 +65,7 @@ Repair choose(const RunOptions& options, const report::RepairReport& report,
 }
 
 Result<Repair> repair_for_every_order(const RunOptions& options, RepairRequest request) {
-  request.code.reset();
+  request.program.reset();
   const auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
   return choose(options, *report, "every order of the frameworks of this environment");
@@ -73,7 +73,7 @@ Result<Repair> repair_for_every_order(const RunOptions& options, RepairRequest r
 
 // A walk of the program tells enough if it comes to an end and meets a framework, or a clash.
 Result<Repair> repair_for_program(const RunOptions& options, const RepairRequest& request) {
-  if (!request.code) return repair_for_every_order(options, request);
+  if (!request.program) return repair_for_every_order(options, request);
   const auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
   const bool ends = report->failure.empty();
@@ -104,10 +104,7 @@ Result<Repair> automatic_repair(const RunOptions& options, const std::string& pa
     if (!report) return tl::unexpected<Error>(report.error());
     return choose(options, *report, fmt::format("import {}", fmt::join(*imports, ", ")));
   }
-  if (const auto program = read_python_program(path, options.command)) {
-    request.code = program->code;
-    request.code_file = program->file;
-  }
+  request.program = read_python_program(path, options.command);
   return repair_for_program(options, request);
 }
 

@@ -91,6 +91,20 @@ std::vector<Requirement> read_requirements(std::string_view metadata) {
   return names;
 }
 
+void find_owners(const Distributions& distributions, const sim::Simulation& simulation,
+                 Ownership& ownership) {
+  ownership.of_object.clear();
+  ownership.file_of_object.clear();
+  for (const sim::Object& object : simulation.objects()) {
+    std::vector<uint32_t>& owners = ownership.of_object.emplace_back();
+    ownership.file_of_object.push_back(object.name.substr(object.name.rfind('/') + 1));
+    if (object.image == kNone) continue;
+    for (const Distribution* one :
+         distributions.owners(simulation.images()[object.image].real_path))
+      owners.push_back(static_cast<uint32_t>(one - distributions.all().data()));
+  }
+}
+
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
                          const sim::Simulation& simulation, std::vector<std::string> imports) {
   Ownership ownership;
@@ -110,14 +124,7 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
     ownership.distributions.push_back(std::move(owner));
     if (provides_one_of(one, ownership.imports)) ownership.requested.push_back(index_of(&one));
   }
-  for (const sim::Object& object : simulation.objects()) {
-    std::vector<uint32_t>& owners = ownership.of_object.emplace_back();
-    ownership.file_of_object.push_back(object.name.substr(object.name.rfind('/') + 1));
-    if (object.image == kNone) continue;
-    for (const Distribution* one :
-         distributions.owners(simulation.images()[object.image].real_path))
-      owners.push_back(index_of(one));
-  }
+  find_owners(distributions, simulation, ownership);
   return ownership;
 }
 

@@ -49,6 +49,9 @@ struct Ownership {
 // installed is what the distribution was tried with.
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
                          const sim::Simulation& simulation, std::vector<std::string> imports);
+// The objects' part of it anew, for another process of the same imports.
+void find_owners(const Distributions& distributions, const sim::Simulation& simulation,
+                 Ownership& ownership);
 // The Requires-Dist fields of METADATA: names as written there.
 struct Requirement {
   std::string name;

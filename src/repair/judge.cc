@@ -50,13 +50,18 @@ JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const
       ownership_(run(facts, order.imports)),
       view_(simulation_, ownership_, trace_.start.tracer),
       captures_(find_captures(view_)),
-      findings_(check_all(
-          {view_, captures_, trace_, order.imports, order.plan ? &*order.plan : nullptr})) {}
+      findings_(check_all({view_, captures_, trace_, order.imports,
+                           order.plan ? &*order.plan : nullptr, std::string()})) {}
 
 // The members after it look at a process that has run.
 Ownership JudgedProcess::run(const RepairFacts& facts, const std::vector<std::string>& imports) {
   simulation_.run(trace_.calls);
-  return read_ownership(facts.tree, facts.distributions, simulation_, imports);
+  const auto known = facts.ownerships.find(imports);
+  if (known == facts.ownerships.end())
+    return facts.ownerships[imports] =
+               read_ownership(facts.tree, facts.distributions, simulation_, imports);
+  find_owners(facts.distributions, simulation_, known->second);
+  return known->second;
 }
 
 Judgement judge(const JudgedProcess& process) {

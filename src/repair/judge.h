@@ -27,6 +27,7 @@ struct RepairFacts {
   const Machine& machine;
   const Distributions& distributions;
   sim::BindingCache& bindings;
+  std::map<std::vector<std::string>, Ownership>& ownerships;  // by imports, as they come
 };
 
 // A process that imports these, as it was planned or recorded.

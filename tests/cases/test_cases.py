@@ -58,6 +58,26 @@ def test_schema_and_renaming(path: Path, cohabit: str, tmp_path: Path, repo: Pat
         assert outline(other) == outline(report)
 
 
+FIX = [p for p in CASES if casefile.Case(p).sections["command"].startswith("fix")]
+
+
+@pytest.mark.parametrize("path", FIX, ids=[p.stem for p in FIX])
+def test_renaming_finds_the_same_repair(path: Path, cohabit: str, tmp_path: Path, repo: Path):
+    schema = json.loads((repo / "data" / "schema" / "fix.schema.json").read_text())
+    report = json_report(casefile.Case(path), cohabit, tmp_path)
+    jsonschema.validate(report, schema)
+
+    def outline(result: dict) -> list:
+        return [(r["kind"], r["launch"], len(r["clears"]), len(r["leaves"]),
+                 re.findall(r"^(preload|dlopen \S+)", r["rules"] or "", re.M),
+                 sorted(m["count"] for m in r["moves"])) for r in result["repairs"]]
+
+    for seed in range(3):
+        renamed = casefile.Case(path)
+        renamed.rename(seed)
+        assert outline(json_report(renamed, cohabit, tmp_path / str(seed))) == outline(report)
+
+
 def test_every_rule_has_both_cases(cohabit: str):
     rules = subprocess.run([cohabit, "rules"], capture_output=True, text=True, check=True).stdout
     for code in re.findall(r"^([A-Z]{2}\d{3}) ", rules, re.M):

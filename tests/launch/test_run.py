@@ -1,0 +1,111 @@
+"""`cohabit run` becomes the command: as if it had been started directly, with the repair's variables."""
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RULES = "cohabit-rules 1\n"
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> str:
+    """A repair with a flag rule and a preload, for files that no program here opens."""
+    path = tmp_path / "the rules"
+    path.write_text(RULES + "preload libz.so.1\ndlopen -global /not/there/lib%20a.so\n")
+    return str(path)
+
+
+def run(cohabit: str, *arguments: str, **more) -> subprocess.CompletedProcess:
+    return subprocess.run([cohabit, "run", *arguments], capture_output=True, text=True, timeout=120,
+                          **more)
+
+
+def test_exit_status_output_and_arguments(cohabit: str, rules: str) -> None:
+    code = "import sys; print(sys.argv[1:]); print('e', file=sys.stderr); sys.exit(int(sys.stdin.read()))"
+    done = run(cohabit, "--repair", rules, "--", sys.executable, "-c", code, "a b", "--repair", "",
+               input="7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "['a b', '--repair', '']\n", "e\n")
+
+
+def test_it_is_the_same_process(cohabit: str, rules: str) -> None:
+    with subprocess.Popen([cohabit, "run", "--repair", rules, "--", sys.executable, "-c",
+                           "import os; print(os.getpid(), os.getppid())"], stdout=subprocess.PIPE,
+                          text=True) as process:
+        pid, parent = process.stdout.read().split()
+    assert int(pid) == process.pid and int(parent) == os.getpid()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_signals(cohabit: str, rules: str, number: signal.Signals) -> None:
+    with subprocess.Popen([cohabit, "run", "--repair", rules, "--", "sleep", "100"]) as process:
+        while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":
+            time.sleep(0.01)
+        process.send_signal(number)
+    assert process.returncode == -number
+
+
+def test_variables_are_inherited_by_children(cohabit: str, rules: str) -> None:
+    code = ("import os, subprocess, sys; subprocess.run([sys.executable, '-c', "
+            "'import os; print(os.environ[\"LD_PRELOAD\"]); "
+            "print(open(\"/proc/self/maps\").read().count(\"libcohabit_preload.so\") > 0)'])")
+    done = run(cohabit, "--repair", rules, "--", sys.executable, "-c", code,
+               env=os.environ | {"LD_PRELOAD": "libm.so.6"})
+    preload, mapped = done.stdout.splitlines()
+    assert preload.endswith("/libcohabit_preload.so:libz.so.1:libm.so.6") and mapped == "True"
+    assert done.stderr == ""
+
+
+def test_dry_run_says_what_and_why(cohabit: str, rules: str) -> None:
+    done = run(cohabit, "--repair", rules, "--dry-run", "--", "false")
+    assert done.returncode == 0
+    assert "libz.so.1" in done.stdout and "-global /not/there/lib%20a.so" in done.stdout
+    assert "\nfalse\n" in done.stdout
+
+
+def test_own_failures_and_the_commands(cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text("something else\n")
+    (tmp_path / "not-executable").write_text("")
+    assert run(cohabit, "--repair", str(tmp_path / "bad"), "--", "true").returncode == 125
+    assert run(cohabit, "--repair", str(tmp_path / "missing"), "--", "true").returncode == 125
+    assert run(cohabit, "--repair", "none", "--", "no-such-command-here").returncode == 127
+    assert run(cohabit, "--repair", "none", "--", str(tmp_path / "missing")).returncode == 127
+    assert run(cohabit, "--repair", "none", "--", str(tmp_path / "not-executable")).returncode == 126
+    assert run(cohabit, "--repair", "none", "--", "true").returncode == 0
+
+
+def test_a_program_that_is_no_python(cohabit: str, tmp_path: Path) -> None:
+    done = run(cohabit, "--", "/bin/echo", "hello", env={"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    assert "started as it is" in done.stderr
+
+
+def test_installed_where_a_path_has_spaces(cohabit: str, tmp_path: Path, rules: str) -> None:
+    """LD_PRELOAD cannot hold a space: a link stands in for the library."""
+    place = tmp_path / "a b: c"
+    place.mkdir()
+    for file in (Path(cohabit), *Path(cohabit).parent.glob("libcohabit_*.so")):
+        shutil.copy(file, place)
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    done = run(str(place / "cohabit"), "--repair", rules, "--", sys.executable, "-c",
+               "print(open('/proc/self/maps').read().count('libcohabit_preload.so') > 0)",
+               env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path / "runtime")})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+def test_written_script(cohabit: str, rules: str, tmp_path: Path) -> None:
+    script = tmp_path / "run_app.sh"
+    done = run(cohabit, "--repair", rules, "--write", str(script), "--", sys.executable, "-c",
+               "import os, sys; print(os.environ['LD_PRELOAD'].split(':')[-1], sys.argv[1:])", "it's")
+    assert done.returncode == 0, done.stderr
+    subprocess.run(["shellcheck", str(script)], check=True)
+    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    said = subprocess.run([str(script), "more"], capture_output=True, text=True, env=plain)
+    assert (said.stdout, said.stderr) == ("libz.so.1 [\"it's\", 'more']\n", "")
