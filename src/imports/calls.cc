@@ -60,8 +60,7 @@ bool Interpreter::derives_from(const Class* type, const Class* base, int depth) 
 // Depth first from the left: the order of C3 where no diamond overrides.
 Ref Interpreter::class_attribute(Class* type, std::string_view name, int depth) {
   if (depth > 30) return nullptr;
-  const auto found = type->names.find(name);
-  if (found != type->names.end()) return found->second;
+  if (Ref found = type->names.get(name)) return found;
   for (Class* base : type->bases)
     if (Ref value = class_attribute(base, name, depth + 1)) return value;
   return nullptr;
@@ -77,9 +76,7 @@ Ref Interpreter::bind_method(Ref found, Ref self, Class* type) {
         return make<Method>(type, function);
       case Function::kProperty: {
         if (!self) return opaque_;
-        Arguments arguments;
-        arguments.positional.push_back(self);
-        return call_function(function, arguments);
+        return call_function(function, Arguments(arena_, {self}));
       }
       case Function::kPlain:
         return self ? static_cast<Ref>(make<Method>(self, function)) : function;
@@ -93,9 +90,8 @@ Ref Interpreter::bind_method(Ref found, Ref self, Class* type) {
 bool Interpreter::raised_is(std::string_view builtin) const {
   if (!raised_) return false;
   if (!raised_->type) return true;
-  const auto found = builtins_.find(builtin);
-  return found != builtins_.end() && found->second->type == Type::kClass &&
-         derives_from(raised_->type, static_cast<Class*>(found->second));
+  Class* known = as<Class>(builtins_.get(builtin), Type::kClass);
+  return known && derives_from(raised_->type, known);
 }
 
 std::optional<bool> Interpreter::is_subclass(Class* type, Ref types) {
@@ -164,16 +160,14 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
 }
 
 bool Interpreter::expects(std::string_view error) const {
-  const auto found = builtins_.find(error);
-  Class* type = found == builtins_.end() ? nullptr : as<Class>(found->second, Type::kClass);
+  Class* type = as<Class>(builtins_.get(error), Type::kClass);
   for (const Expected& expected : catching_)
     for (const std::string_view name : expected.errors) {
       const bool all = name.empty() || name == "Exception" || name == "BaseException";
       if (all && expected.module_depth == module_depth_) return true;
       if (all) continue;
       if (name == error) return true;
-      const auto base = builtins_.find(name);
-      Class* known = base == builtins_.end() ? nullptr : as<Class>(base->second, Type::kClass);
+      Class* known = as<Class>(builtins_.get(name), Type::kClass);
       if (type && known && derives_from(type, known)) return true;
     }
   return false;
@@ -182,19 +176,16 @@ bool Interpreter::expects(std::string_view error) const {
 // --- attributes
 
 Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
-  const auto found = module->names.find(name);
-  if (found != module->names.end()) return found->second;
+  if (Ref found = module->names.get(name)) return found;
   if (name == "__dict__") {
     module->open = true;  // like globals()
     return opaque_;
   }
-  const auto hook = module->names.find("__getattr__");
-  if (hook != module->names.end() && !name.starts_with("__")) {
-    Arguments arguments;
-    arguments.positional.push_back(string(std::string(name)));
-    Ref value = call(hook->second, arguments);
+  Ref hook = name.starts_with("__") ? nullptr : module->names.get("__getattr__");
+  if (hook) {
+    Ref value = call(hook, Arguments(arena_, {string(name)}));
     if (value && value->type != Type::kOpaque && value->type != Type::kNone) {
-      module->names[keep(std::string(name))] = value;
+      module->names[keep(name)] = value;
       return value;
     }
     if (value) return value;
@@ -214,8 +205,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
     *raised = value && !bound;
     return bound;
   }
-  const auto found = object->names.find(name);
-  if (found != object->names.end()) return found->second;
+  if (Ref found = object->names.get(name)) return found;
   if (name == "__class__") return object->of;
   if (Ref value = class_attribute(object->of, name)) {
     Ref bound = bind_method(value, object, object->of);
@@ -223,9 +213,8 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
     return bound;
   }
   if (Ref hook = class_attribute(object->of, "__getattr__"); hook && !name.starts_with("__")) {
-    Arguments arguments;
-    arguments.positional.push_back(string(std::string(name)));
-    Ref value = call(bind_method(hook, object, object->of), arguments);
+    Ref value =
+        call(bind_method(hook, object, object->of), Arguments(arena_, {string(name)}));
     if (value) return value;
     if (!raised_is("AttributeError")) {
       *raised = true;
@@ -236,7 +225,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
   }
   if (name == "__dict__") {
     auto* dict = make<Dict>();
-    for (const auto& [key, value] : object->names) dict_set(dict, std::string(key), value);
+    for (const auto& [key, value] : object->names) dict_set(dict, key, value);
     dict->open = true;
     return dict;
   }
@@ -246,16 +235,20 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
 
 Ref Interpreter::builtin_method(Ref object, std::string_view name) {
   static constexpr std::pair<Type, std::string_view> kTypes[] = {
-      {Type::kStr, "str."},   {Type::kBytes, "bytes."},    {Type::kTuple, "tuple."},
-      {Type::kList, "list."}, {Type::kSet, "set."},        {Type::kDict, "dict."},
-      {Type::kPath, "Path."}, {Type::kVersion, "Version."}};
-  for (const auto& [type, prefix] : kTypes) {
-    if (object->type != type) continue;
-    const std::string dotted = std::string(prefix) + std::string(name);
-    if (ModelFunction property = find_model(dotted + "()")) return property(*this, object, {});
-    if (ModelFunction model = find_model(dotted)) return make<Model>(keep(dotted), model, object);
-  }
+      {Type::kStr, "str"},   {Type::kBytes, "bytes"},    {Type::kTuple, "tuple"},
+      {Type::kList, "list"}, {Type::kSet, "set"},        {Type::kDict, "dict"},
+      {Type::kPath, "Path"}, {Type::kVersion, "Version"}};
+  for (const auto& [type, prefix] : kTypes)
+    if (object->type == type) return method_of(prefix, name, object);
   return nullptr;
+}
+
+// A model that is a method, or the value of one that is a property.
+Ref Interpreter::method_of(std::string_view type, std::string_view name, Ref object) {
+  const ModelRow* model = find_model(type, name);
+  if (!model) return nullptr;
+  if (model->name.ends_with("()")) return model->function(*this, object, {});
+  return make<Model>(model->name, model->function, object);
 }
 
 Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised) {
@@ -265,19 +258,14 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       auto* module = static_cast<Module*>(object);
       Ref value = module_attribute(module, name, raised);
       if (value || *raised || !module->open) return value;
-      return opaque(module->spec.name + "." + std::string(name));
+      return opaque(module->spec.name, name);
     }
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(object);
       Ref value = instance_attribute(instance, name, raised);
       if (value || *raised) return value;
-      if (!instance->of->module) {
-        const std::string dotted = std::string(instance->of->name) + "." + std::string(name);
-        if (ModelFunction property = find_model(dotted + "()"))
-          return property(*this, instance, {});
-        if (ModelFunction model = find_model(dotted))
-          return make<Model>(keep(dotted), model, instance);
-      }
+      if (!instance->of->module)
+        if (Ref method = method_of(instance->of->name, name, instance)) return method;
       return instance->open || is_open(instance->of) ? opaque_ : nullptr;
     }
     case Type::kClass: {
@@ -287,25 +275,25 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
         *raised = !bound;
         return bound;
       }
-      if (name == "__name__" || name == "__qualname__") return string(std::string(type->name));
-      if (name == "__module__" && type->module) return string(type->module->spec.name);
+      if (name == "__name__" || name == "__qualname__") return constant(type->name);
+      if (name == "__module__" && type->module) return constant(type->module->spec.name);
       if (name == "__mro__" || name == "__bases__") {
-        std::vector<Ref> bases(type->bases.begin(), type->bases.end());
-        Sequence* result = list(std::move(bases), Type::kTuple);
+        Sequence* result = list({}, Type::kTuple);
+        result->items.assign(type->bases.begin(), type->bases.end());
         result->open = true;
         return result;
       }
-      const std::string dotted = std::string(type->name) + "." + std::string(name);
       if (!type->module)
-        if (ModelFunction model = find_model(dotted)) return make<Model>(keep(dotted), model);
+        if (const ModelRow* model = find_model(type->name, name);
+            model && !model->name.ends_with("()"))
+          return make<Model>(model->name, model->function);
       return opaque_;
     }
     case Type::kFunction: {
       auto* function = static_cast<Function*>(object);
-      const auto found = function->attributes.find(name);
-      if (found != function->attributes.end()) return found->second;
-      if (name == "__name__" || name == "__qualname__") return string(std::string(function->name));
-      if (name == "__module__") return string(function->module->spec.name);
+      if (Ref found = function->attributes.get(name)) return found;
+      if (name == "__name__" || name == "__qualname__") return constant(function->name);
+      if (name == "__module__") return constant(function->module->spec.name);
       if (name == "setter" || name == "getter" || name == "deleter") return opaque_;
       if (name.starts_with("__")) return opaque_;
       return function->binding == Function::kPlain ? nullptr : opaque_;
@@ -315,13 +303,12 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       if (name == "__func__") return static_cast<Method*>(object)->function;
       return find_attribute(static_cast<Method*>(object)->function, name, raised);
     case Type::kOpaque: {
-      const auto& dotted = static_cast<Opaque*>(object)->name;
-      return dotted.empty() ? opaque_ : opaque(dotted + "." + std::string(name));
+      const std::string_view dotted = static_cast<Opaque*>(object)->name;
+      return dotted.empty() ? opaque_ : opaque(dotted, name);
     }
     case Type::kModel: {
-      const std::string dotted =
-          std::string(static_cast<Model*>(object)->name) + "." + std::string(name);
-      if (ModelFunction model = find_model(dotted)) return make<Model>(keep(dotted), model);
+      const ModelRow* model = find_model(static_cast<Model*>(object)->name, name);
+      if (model && !model->name.ends_with("()")) return make<Model>(model->name, model->function);
       return opaque_;
     }
     default: {
@@ -353,18 +340,18 @@ bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
   effects_++;
   switch (object->type) {
     case Type::kModule:
-      static_cast<Module*>(object)->names[keep(std::string(name))] = value;
+      static_cast<Module*>(object)->names[name] = value;
       break;
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(object);
-      instance->names[keep(std::string(name))] = value;
+      instance->names[name] = value;
       break;
     }
     case Type::kClass:
-      static_cast<Class*>(object)->names[keep(std::string(name))] = value;
+      static_cast<Class*>(object)->names[name] = value;
       break;
     case Type::kFunction:
-      static_cast<Function*>(object)->attributes[keep(std::string(name))] = value;
+      static_cast<Function*>(object)->attributes[name] = value;
       break;
     default:
       break;
@@ -380,8 +367,12 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
       return call_function(static_cast<Function*>(callee), arguments);
     case Type::kMethod: {
       auto* method = static_cast<Method*>(callee);
-      Arguments all = arguments;
-      all.positional.insert(all.positional.begin(), method->self);
+      Arguments all(arena_, {method->self});
+      all.positional.reserve(1 + arguments.positional.size());
+      all.positional.insert(all.positional.end(), arguments.positional.begin(),
+                            arguments.positional.end());
+      all.keywords.assign(arguments.keywords.begin(), arguments.keywords.end());
+      all.open = arguments.open;
       return call(method->function, all);
     }
     case Type::kModel: {
@@ -405,8 +396,8 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
 
 Ref Interpreter::call_opaque(Opaque* callee, const Arguments& arguments) {
   if (callee->name.empty()) return opaque_;
-  if (ModelFunction model = find_model(callee->name)) return model(*this, callee, arguments);
-  return opaque_;
+  const ModelRow* model = find_model(callee->name);
+  return model ? model->function(*this, callee, arguments) : opaque_;
 }
 
 bool Interpreter::bind_parameters(Function* function, const Arguments& arguments, Scope* scope) {
@@ -425,7 +416,7 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
       auto* rest = make<Dict>();
       for (size_t k = 0; k < arguments.keywords.size(); k++)
         if (!used[k])
-          dict_set(rest, std::string(arguments.keywords[k].first), arguments.keywords[k].second);
+          dict_set(rest, arguments.keywords[k].first, arguments.keywords[k].second);
       rest->open = arguments.open;
       value = rest;
     } else {
@@ -472,8 +463,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
     }
     if (function->is_generator) return opaque_;
   }
-  scopes_.emplace_back();
-  Scope* scope = &scopes_.back();
+  auto* scope = make<Scope>();
   scope->module = function->module;
   scope->outer = function->outer;
   scope->owner = function->owner;
@@ -521,11 +511,10 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
 // Classes without a module of their own are those of builtins.
 Ref Interpreter::construct_builtin(Class* type, const Arguments& arguments, bool* done) {
   if (type->module) return nullptr;
-  const std::string dotted = std::string(type->name) + ".__new__";
-  ModelFunction model = find_model(dotted);
+  const ModelRow* model = find_model(type->name, "__new__");
   if (!model) return nullptr;
   *done = true;
-  return model(*this, type, arguments);
+  return model->function(*this, type, arguments);
 }
 
 }  // namespace cohabit::python

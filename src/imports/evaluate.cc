@@ -37,7 +37,8 @@ std::optional<bool> decide(Operator op, int order) {
 }
 
 // Release parts and whether a pre-release follows, enough to order versions of packages.
-std::vector<int64_t> version_key(const std::string& text) {
+std::vector<int64_t> version_key(std::string_view given) {
+  const std::string text(given);
   std::vector<int64_t> key;
   size_t at = !text.empty() && text[0] == 'v' ? 1 : 0;
   while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
@@ -59,7 +60,7 @@ int three_way(int64_t a, int64_t b) {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-int compare_versions(const std::string& a, const std::string& b) {
+int compare_versions(std::string_view a, std::string_view b) {
   const auto x = version_key(a), y = version_key(b);
   for (size_t i = 0; i < std::max(x.size(), y.size()); i++) {
     const int order = three_way(i < x.size() ? x[i] : 0, i < y.size() ? y[i] : 0);
@@ -104,7 +105,7 @@ std::optional<int64_t> arithmetic(Operator op, int64_t a, int64_t b) {
 
 Ref Interpreter::evaluate(const Expr& expression) {
   const Deeper deeper(depth_);
-  if (depth_ > kDeepest || memory_ > kMostMemory) return opaque_;
+  if (depth_ > kDeepest || is_full()) return opaque_;
   switch (expression.kind) {
     case ExprKind::kName:
       return evaluate_name(expression);
@@ -120,9 +121,9 @@ Ref Interpreter::evaluate(const Expr& expression) {
     case ExprKind::kInteger:
       return integer(expression.integer);
     case ExprKind::kString:
-      return string(std::string(expression.text));
+      return constant(expression.text);
     case ExprKind::kBytes:
-      return make<Str>(Type::kBytes, std::string(expression.text));
+      return make<Str>(Type::kBytes, expression.text);
     case ExprKind::kJoined:
       return evaluate_joined(expression);
     case ExprKind::kFormatted:
@@ -185,9 +186,10 @@ Ref Interpreter::evaluate(const Expr& expression) {
 
 Ref Interpreter::find_name(std::string_view name) {
   Scope* current = scope();
-  const auto find = [name](const Namespace& names) -> Ref {
-    const auto found = names.find(name);
-    return found == names.end() ? nullptr : found->second;
+  const uint32_t hash = hash_of_text(name);
+  const auto find = [name, hash](Namespace& names) -> Ref {
+    const Ref* found = names.find(name, hash);
+    return found ? *found : nullptr;
   };
   if (Ref value = find(*current->names)) return value;
   for (Scope* outer = current->outer; outer; outer = outer->outer)
@@ -202,7 +204,7 @@ Ref Interpreter::evaluate_name(const Expr& expression) {
   Module* module = current_module();
   // A name that nobody bound may come from code that was not followed; only in a module without
   // such gaps would it be a NameError, and that is not worth the risk of a wrong one.
-  return opaque(module ? module->spec.name + "." + std::string(expression.text) : "");
+  return module ? opaque(module->spec.name, expression.text) : opaque_;
 }
 
 Ref Interpreter::evaluate_joined(const Expr& expression) {
@@ -250,8 +252,7 @@ Ref Interpreter::evaluate_dict(const Expr& expression) {
     if (key) {
       dict_set(result, key, value);
     } else if (Dict* other = as<Dict>(value, Type::kDict)) {
-      for (const auto& [k, v] : other->items)
-        if (k) dict_set(result, k, v);
+      for (const auto& [k, v] : other->items) dict_set(result, k, v);
       result->open |= other->open;
     } else {
       result->open = true;
@@ -324,7 +325,7 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
     if (a->type != b->type) return std::nullopt;
     return compare_versions(static_cast<Str*>(a)->text, static_cast<Str*>(b)->text) == 0;
   }
-  if (const std::string *x = text_of(a), *y = text_of(b); x && y) return *x == *y;
+  if (const std::string_view* x = text_of(a), *y = text_of(b); x && y) return *x == *y;
   if (a->type == Type::kBytes && b->type == Type::kBytes)
     return static_cast<Str*>(a)->text == static_cast<Str*>(b)->text;
   Sequence *x = sequence_of(a), *y = sequence_of(b);
@@ -368,15 +369,15 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
       break;
   }
   if (a->type == Type::kVersion || b->type == Type::kVersion) {
-    const std::string* x = a->type == Type::kVersion ? &static_cast<Str*>(a)->text : text_of(a);
-    const std::string* y = b->type == Type::kVersion ? &static_cast<Str*>(b)->text : text_of(b);
+    const std::string_view* x = a->type == Type::kVersion ? &static_cast<Str*>(a)->text : text_of(a);
+    const std::string_view* y = b->type == Type::kVersion ? &static_cast<Str*>(b)->text : text_of(b);
     if (!x || !y) return std::nullopt;
     return decide(op, compare_versions(*x, *y));
   }
   const auto is_number = [](Ref v) { return v->type == Type::kInt || v->type == Type::kBool; };
   if (is_number(a) && is_number(b))
     return decide(op, three_way(static_cast<Int*>(a)->value, static_cast<Int*>(b)->value));
-  if (const std::string *x = text_of(a), *y = text_of(b); x && y) return decide(op, x->compare(*y));
+  if (const std::string_view* x = text_of(a), *y = text_of(b); x && y) return decide(op, x->compare(*y));
   Sequence *x = as<Sequence>(a, Type::kTuple), *y = as<Sequence>(b, Type::kTuple);
   if (!x) x = as<Sequence>(a, Type::kList);
   if (!y) y = as<Sequence>(b, Type::kList);
@@ -392,14 +393,13 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
 }
 
 std::optional<bool> Interpreter::contains(Ref container, Ref item) {
-  if (const std::string* text = text_of(container)) {
-    const std::string* part = text_of(item);
+  if (const std::string_view* text = text_of(container)) {
+    const std::string_view* part = text_of(item);
     return part ? std::optional(text->find(*part) != std::string::npos) : std::nullopt;
   }
   if (Dict* dict = as<Dict>(container, Type::kDict)) {
-    const auto key = key_of(item);
-    if (!key) return std::nullopt;
-    if (dict->index.contains(*key)) return true;
+    if (!is_key(item)) return std::nullopt;
+    if (dict->items.contains(item)) return true;
     return dict->open ? std::nullopt : std::optional(false);
   }
   const auto items = elements(container);
@@ -436,7 +436,7 @@ std::optional<bool> Interpreter::truth(Ref value) {
     }
     case Type::kDict: {
       auto* dict = static_cast<Dict*>(value);
-      if (!dict->index.empty()) return true;
+      if (!dict->items.empty()) return true;
       return dict->open ? std::nullopt : std::optional(false);
     }
     case Type::kInstance: {
@@ -460,18 +460,17 @@ std::optional<bool> Interpreter::truth(Ref value) {
 
 Ref Interpreter::binary(Operator op, Ref a, Ref b) {
   if (op == Operator::kDivide && a->type == Type::kPath) {
-    const std::string* part = text_of(b);
+    const std::string_view* part = text_of(b);
     if (!part) return opaque_;
-    const std::string& base = static_cast<Str*>(a)->text;
-    return path(part->starts_with("/") ? *part : base + (base.ends_with("/") ? "" : "/") + *part);
+    const std::string_view base = static_cast<Str*>(a)->text;
+    if (part->starts_with("/")) return path(*part);
+    return path(fmt::format("{}{}{}", base, base.ends_with("/") ? "" : "/", *part));
   }
   if (op == Operator::kAdd && a->type == Type::kStr && b->type == Type::kStr)
-    return string(static_cast<Str*>(a)->text + static_cast<Str*>(b)->text);
+    return string(fmt::format("{}{}", static_cast<Str*>(a)->text, static_cast<Str*>(b)->text));
   if (op == Operator::kModulo && a->type == Type::kStr) {
-    Arguments arguments;
-    arguments.positional = {a, b};
-    ModelFunction format = find_model("str.__mod__");
-    return format ? format(*this, a, arguments) : opaque_;
+    const ModelRow* format = find_model("str.__mod__");
+    return format ? format->function(*this, a, Arguments(arena_, {a, b})) : opaque_;
   }
   const auto is_number = [](Ref v) { return v->type == Type::kInt || v->type == Type::kBool; };
   if (is_number(a) && is_number(b)) {
@@ -499,24 +498,23 @@ Ref Interpreter::binary(Operator op, Ref a, Ref b) {
   return opaque_;
 }
 
-std::optional<std::vector<Ref>> Interpreter::elements(Ref value) {
+std::optional<std::span<const Ref>> Interpreter::elements(Ref value) {
   if (Sequence* sequence = sequence_of(value)) {
     if (sequence->open && sequence->items.empty()) return std::nullopt;
     return sequence->items;
   }
   if (Dict* dict = as<Dict>(value, Type::kDict)) {
-    if (dict->open && dict->index.empty()) return std::nullopt;
-    std::vector<Ref> keys;
-    for (const auto& [key, item] : dict->items)
-      if (key) keys.push_back(key);
-    return keys;
+    if (dict->open && dict->items.empty()) return std::nullopt;
+    auto* keys = list({});
+    for (const auto& [key, item] : dict->items) keys->items.push_back(key);
+    return keys->items;
   }
   if (value->type == Type::kStr) {
-    const std::string& text = static_cast<Str*>(value)->text;
+    const std::string_view text = static_cast<Str*>(value)->text;
     if (text.size() > 256) return std::nullopt;
-    std::vector<Ref> letters;
-    for (const char c : text) letters.push_back(string(std::string(1, c)));
-    return letters;
+    auto* letters = list({});
+    for (size_t i = 0; i < text.size(); i++) letters->items.push_back(constant(text.substr(i, 1)));
+    return letters->items;
   }
   return std::nullopt;
 }
@@ -532,7 +530,7 @@ Ref Interpreter::evaluate_slice(Ref object, const Expr& slice) {
     if (!number) return opaque_;
     bounds[i] = number->value;
   }
-  const std::string* text = object->type == Type::kStr ? text_of(object) : nullptr;
+  const std::string_view* text = object->type == Type::kStr ? text_of(object) : nullptr;
   Sequence* sequence = sequence_of(object);
   if ((!text && !sequence) || (sequence && sequence->open)) return opaque_;
   const auto size = static_cast<int64_t>(text ? text->size() : sequence->items.size());
@@ -545,13 +543,15 @@ Ref Interpreter::evaluate_slice(Ref object, const Expr& slice) {
   if (step == -1 && (bounds[0] || bounds[1])) return opaque_;
   const int64_t begin = place(bounds[0], 0), end = std::max(begin, place(bounds[1], size));
   if (text) {
-    std::string part = text->substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    std::string part(text->substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
     if (step == -1) std::reverse(part.begin(), part.end());
-    return string(std::move(part));
+    return string(part);
   }
-  std::vector<Ref> part(sequence->items.begin() + begin, sequence->items.begin() + end);
-  if (step == -1) std::reverse(part.begin(), part.end());
-  return list(std::move(part), sequence->type);
+  const std::span<const Ref> all = sequence->items;
+  Sequence* part = list(all.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                        sequence->type);
+  if (step == -1) std::reverse(part->items.begin(), part->items.end());
+  return part;
 }
 
 Ref Interpreter::lambda(const Expr& expression) {
@@ -613,8 +613,7 @@ bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* re
 Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   auto* result = make<Sequence>(expression.kind == ExprKind::kSetComp ? Type::kSet : Type::kList);
   auto* dict = make<Dict>();
-  scopes_.emplace_back();
-  Scope* inner = &scopes_.back();
+  auto* inner = make<Scope>();
   inner->module = current_module();
   inner->outer = scope()->is_module() ? nullptr : scope();
   inner->owner = scope()->owner;
@@ -644,8 +643,8 @@ bool Interpreter::gather_arguments(const Expr& expression, Arguments& arguments)
       arguments.keywords.emplace_back(item.text, value);
     } else if (Dict* dict = as<Dict>(value, Type::kDict)) {
       for (const auto& [key, entry] : dict->items)
-        if (const std::string* name = key ? text_of(key) : nullptr)
-          arguments.keywords.emplace_back(keep(*name), entry);
+        if (const std::string_view* name = text_of(key))
+          arguments.keywords.emplace_back(*name, entry);
       arguments.open |= dict->open;
     } else {
       arguments.open = true;
@@ -657,7 +656,8 @@ bool Interpreter::gather_arguments(const Expr& expression, Arguments& arguments)
 Ref Interpreter::evaluate_call(const Expr& expression) {
   Ref callee = evaluate(*expression.items[0]);
   if (!callee) return nullptr;
-  Arguments arguments;
+  Arguments arguments(arena_);
+  arguments.positional.reserve(expression.items.size() - 1);
   if (!gather_arguments(expression, arguments)) return nullptr;
   const uint32_t line = frames_.back().line;
   frames_.back().line = expression.line;

@@ -61,7 +61,7 @@ Flow Interpreter::execute(Block block) {
 }
 
 bool Interpreter::exhausted() const {
-  return steps_ > kMostSteps || memory_ > kMostMemory;
+  return steps_ > kMostSteps || is_full();
 }
 
 Flow Interpreter::execute(const Stmt& statement) {
@@ -311,7 +311,7 @@ Flow Interpreter::execute_with(const Stmt& statement) {
     Ref entered = opaque();
     if (Instance* manager = as<Instance>(context, Type::kInstance)) {
       if (manager->of->name == "suppress" && manager->arguments) {
-        suppressed.push_back(list(manager->arguments->items, Type::kTuple));
+        suppressed.push_back(manager->arguments);
       } else if (!manager->of->module) {
         entered = manager;
       } else if (Ref enter = class_attribute(manager->of, "__enter__")) {
@@ -363,7 +363,7 @@ Flow Interpreter::execute_import(const Stmt& statement) {
     }
     const std::string_view top = alias.name.substr(0, alias.name.find('.'));
     Ref first = loaded_module(top);
-    bind(top, first ? first : opaque(std::string(top)));
+    bind(top, first ? first : opaque(top));
   }
   return Flow::kNext;
 }
@@ -398,12 +398,11 @@ Flow Interpreter::execute_star_import(Ref value) {
     return Flow::kNext;
   }
   if (module->open) into->open = true;
-  const auto all = module->names.find("__all__");
-  if (all != module->names.end()) {
-    if (Sequence* names = sequence_of(all->second)) {
+  if (Ref all = module->names.get("__all__")) {
+    if (Sequence* names = sequence_of(all)) {
       if (names->open) into->open = true;
       for (size_t i = 0; i < names->items.size(); i++) {
-        const std::string* name = text_of(names->items[i]);
+        const std::string_view* name = text_of(names->items[i]);
         if (!name) continue;
         Ref found = import_from(module, *name);
         if (!found) {
@@ -414,14 +413,13 @@ Flow Interpreter::execute_star_import(Ref value) {
           }
           return Flow::kRaise;
         }
-        bind(keep(*name), found);
+        bind(*name, found);
       }
       return Flow::kNext;
     }
     into->open = true;
   }
-  std::vector<std::pair<std::string_view, Ref>> names(module->names.begin(), module->names.end());
-  for (const auto& [name, item] : names)
+  for (const auto& [name, item] : module->names)
     if (!name.empty() && name[0] != '_') bind(name, item);
   return Flow::kNext;
 }
@@ -463,9 +461,7 @@ Ref Interpreter::decorate(const Stmt& statement, Ref value) {
   for (size_t i = statement.decorators.size(); i-- > 0;) {
     Ref decorator = evaluate(*statement.decorators[i]);
     if (!decorator) return nullptr;
-    Arguments arguments;
-    arguments.positional.push_back(value);
-    Ref result = call(decorator, arguments);
+    Ref result = call(decorator, Arguments(arena_, {value}));
     if (!result) return nullptr;
     // A class made of a class (enum, attrs) is known less well than the one whose body was seen.
     if (result->type == Type::kClass && value->type == Type::kClass) continue;
@@ -492,8 +488,8 @@ Flow Interpreter::execute_function(const Stmt& statement) {
   }
   Ref value = function;
   if (current->is_module()) {
-    if (ModelFunction model = find_model(module->spec.name + "." + std::string(statement.name)))
-      value = make<Model>(keep(module->spec.name + "." + std::string(statement.name)), model);
+    if (const ModelRow* model = find_model(module->spec.name, statement.name))
+      value = make<Model>(model->name, model->function);
   } else if (current->defining && statement.name == "__new__") {
     function->binding = Function::kStatic;
   } else if (current->defining &&
@@ -528,8 +524,7 @@ Flow Interpreter::execute_class(const Stmt& statement) {
       type->open = true;
     }
   }
-  scopes_.emplace_back();
-  Scope* body = &scopes_.back();
+  auto* body = make<Scope>();
   body->module = current_module();
   body->outer = scope()->defining || scope()->is_module() ? scope()->outer : scope();
   body->defining = type;
@@ -596,7 +591,7 @@ bool Interpreter::delete_target(const Expr& target) {
       Ref key = object ? evaluate(*target.items[1]) : nullptr;
       if (!key) return false;
       if (Dict* dict = as<Dict>(object, Type::kDict))
-        if (const auto text = key_of(key)) dict_remove(dict, *text);
+        if (is_key(key)) dict->items.erase(key);
       return true;
     }
     default:
@@ -616,7 +611,7 @@ Flow Interpreter::execute_match(const Stmt& statement) {
 
 void Interpreter::bind(std::string_view name, Ref value) {
   Scope* current = scope();
-  const auto listed = [name](const std::vector<std::string_view>& names) {
+  const auto listed = [name](const auto& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (!current->globals.empty() && listed(current->globals)) {
@@ -651,9 +646,8 @@ bool Interpreter::unpack(const Expr& target, Ref value) {
       if (!assign(part, (*items)[i])) return false;
     } else if (i == starred) {
       const size_t after = count - 1 - starred;
-      std::vector<Ref> rest(items->begin() + static_cast<ptrdiff_t>(starred),
-                            items->end() - static_cast<ptrdiff_t>(after));
-      if (!assign(*part.items[0], list(std::move(rest)))) return false;
+      const auto rest = items->subspan(starred, items->size() - after - starred);
+      if (!assign(*part.items[0], list(rest))) return false;
     } else if (!assign(part, (*items)[items->size() - (count - i)])) {
       return false;
     }

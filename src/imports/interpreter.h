@@ -7,7 +7,11 @@
 #pragma once
 
 #include <array>
-#include <set>
+#include <deque>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <type_traits>
 
 #include "imports/native_names.h"
 #include "imports/plan.h"
@@ -38,39 +42,48 @@ class Interpreter {
   // --- making values
   template <class T, class... Args>
   T* make(Args&&... args) {
-    auto value = std::make_unique<T>(std::forward<Args>(args)...);
-    T* result = value.get();
-    memory_ += sizeof(T) + sizeof(value);
-    values_.push_back(std::move(value));
-    return result;
+    if constexpr (std::is_constructible_v<T, Arena&, Args...>) {
+      return arena_.make<T>(arena_, std::forward<Args>(args)...);
+    } else {
+      return arena_.make<T>(std::forward<Args>(args)...);
+    }
   }
+  Arena& arena() { return arena_; }
   Ref none() { return none_; }
   Ref boolean(bool value) { return value ? true_ : false_; }
   Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
   Ref integer(int64_t value) { return make<Int>(Type::kInt, value); }
   // Opaque when it is too long: programs can double a string in a loop.
-  Ref string(std::string text) {
-    if (text.size() > kMostText) return opaque_;
-    memory_ += text.size();
-    return make<Str>(Type::kStr, std::move(text));
+  Ref string(std::string_view text) {
+    return text.size() > kMostText ? opaque_ : make<Str>(Type::kStr, keep(text));
   }
-  Ref path(std::string text) {
-    if (text.size() > kMostText) return opaque_;
-    return make<Str>(Type::kPath, std::move(text));
+  // The same of a text that lives as long as we do: of the source, of another value.
+  Ref constant(std::string_view text) { return make<Str>(Type::kStr, text); }
+  Ref path(std::string_view text) {
+    return text.size() > kMostText ? opaque_ : make<Str>(Type::kPath, keep(text));
   }
   // Adds as many as a sequence may hold; the rest makes it open.
-  void append(Sequence* sequence, const std::vector<Ref>& items);
+  void append(Sequence* sequence, std::span<const Ref> items);
+  void append(Sequence* sequence, Ref item) { append(sequence, {&item, 1}); }
   Ref opaque() { return opaque_; }
-  Ref opaque(std::string name) { return make<Opaque>(std::move(name)); }
-  Sequence* list(std::vector<Ref> items, Type type = Type::kList);
+  Ref opaque(std::string_view name) { return make<Opaque>(keep(name)); }
+  // The name "a.b".
+  Ref opaque(std::string_view a, std::string_view b) { return make<Opaque>(keep_dotted(a, b)); }
+  Sequence* list(std::span<const Ref> items, Type type = Type::kList);
+  Sequence* list(std::initializer_list<Ref> items, Type type = Type::kList) {
+    return list(std::span(items.begin(), items.size()), type);
+  }
   Instance* instance_of(std::string_view builtin_class);
   Class* builtin_class(std::string_view name);  // null if there is none
-  std::string_view keep(std::string text);      // a name that lives as long as we do
+  // A text that lives as long as we do.
+  std::string_view keep(std::string_view text) { return arena_.copy(text); }
+  std::string_view keep_dotted(std::string_view a, std::string_view b);  // "a.b"
 
   // --- operations; null: raised
   Ref attribute(Ref object, std::string_view name);
   // Null without raising when the attribute is certainly absent.
   Ref find_attribute(Ref object, std::string_view name, bool* raised);
+  // `name` must live as long as we do.
   bool set_attribute(Ref object, std::string_view name, Ref value);
   Ref call(Ref callee, const Arguments& arguments);
   Ref subscript(Ref object, Ref key);
@@ -81,14 +94,13 @@ class Interpreter {
   std::optional<bool> contains(Ref container, Ref item);
   Ref binary(Operator op, Ref a, Ref b);
   // Known elements; nothing if the value is opaque. An open sequence gives what is known.
-  std::optional<std::vector<Ref>> elements(Ref value);
-  static std::optional<std::string> key_of(Ref value);
-  Ref dict_get(Dict* dict, Ref key);  // null: certainly or possibly absent, see Dict::open
-  Ref dict_get(Dict* dict, const std::string& text);
+  // What it shows stays readable while the value changes.
+  std::optional<std::span<const Ref>> elements(Ref value);
+  static Ref dict_get(const Dict* dict, Ref key);  // null: certainly or possibly absent, see open
+  static Ref dict_get(const Dict* dict, std::string_view text);
   void dict_set(Dict* dict, Ref key, Ref value);
-  void dict_set(Dict* dict, const std::string& text, Ref value);
-  void dict_remove(Dict* dict, const std::string& key);
-  std::optional<std::string> display(Ref value);  // str()
+  void dict_set(Dict* dict, std::string_view text, Ref value);
+  std::optional<std::string_view> display(Ref value);  // str()
   std::optional<bool> is_instance(Ref value, Ref types);
   std::optional<bool> is_subclass(Class* type, Ref types);
 
@@ -108,7 +120,7 @@ class Interpreter {
   Ref load_spec(const ModuleSpec& spec);
   Ref run_file(Module* module);
   // exec(): the code's names end in `names`, or in the running module when there is none.
-  Ref run_text(const std::string& code, Dict* names);
+  Ref run_text(std::string_view code, Dict* names);
   Ref run_module(Module* module);  // parses and runs a module that was made elsewhere
 
   // --- the examined world
@@ -128,6 +140,7 @@ class Interpreter {
   Scope* scope() { return frames_.empty() ? nullptr : frames_.back().scope; }
   Module* current_module() { return frames_.empty() ? nullptr : frames_.back().scope->module; }
   Module* module_of_frame(size_t depth);
+  Module* make_module(const ModuleSpec& spec);  // without its names
   Namespace& builtins() { return builtins_; }
   void count_effect() { effects_++; }
   // Whether the program has a handler for this error around what runs now: one that names it, or
@@ -181,6 +194,7 @@ class Interpreter {
   bool delete_target(const Expr& target);
   // The whole plan has used up what it may: nothing more is run.
   bool exhausted() const;
+  bool is_full() const { return arena_.bytes() + made_bytes_ > kMostMemory; }
   bool unpack(const Expr& target, Ref value);
   Ref decorate(const Stmt& statement, Ref value);
 
@@ -213,6 +227,7 @@ class Interpreter {
   Ref module_attribute(Module* module, std::string_view name, bool* raised);
   Ref bind_method(Ref found, Ref self, Class* type);
   Ref builtin_method(Ref object, std::string_view name);
+  Ref method_of(std::string_view type, std::string_view name, Ref object);
   bool is_open(const Class* type, int depth = 0) const;
   bool derives_from(const Class* type, const Class* base, int depth = 0) const;
 
@@ -242,13 +257,12 @@ class Interpreter {
   PlanCache& cache_;
   Plan plan_;
 
-  std::deque<std::unique_ptr<Value>> values_;
-  std::deque<Scope> scopes_;
-  std::set<std::string, std::less<>> kept_;
+  Arena arena_;  // of all values and scopes
+  std::deque<ModuleSpec> specs_;
   std::deque<std::unique_ptr<Syntax>> made_;  // from text that is no file
   Ref none_, true_, false_, opaque_;
-  Namespace builtins_;
-  Namespace internal_;  // classes that no program can name: ModuleSpec
+  Namespace builtins_{arena_};
+  Namespace internal_{arena_};  // classes that no program can name: ModuleSpec
   Dict* sys_modules_ = nullptr;
   Dict* environment_ = nullptr;
   Sequence* sys_path_ = nullptr;
@@ -259,7 +273,7 @@ class Interpreter {
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
-  uint64_t memory_ = 0;
+  uint64_t made_bytes_ = 0;  // of the trees of made_, about
   int depth_ = 0;
   struct Expected {
     std::vector<std::string_view> errors;
@@ -269,9 +283,14 @@ class Interpreter {
   int module_depth_ = 0;
 };
 
-// models.h would hold this: by full dotted name, what the interpreter itself computes.
-ModelFunction find_model(std::string_view dotted);
-// All models of a module: "sys", "posix".
-std::vector<std::pair<std::string_view, ModelFunction>> models_of(std::string_view module);
+// What the interpreter itself computes, see models.h.
+struct ModelRow {
+  std::string_view name;  // full: "posixpath.join", "Path.parent()"
+  ModelFunction function;
+};
+const ModelRow* find_model(std::string_view dotted);                       // null: none
+const ModelRow* find_model(std::string_view owner, std::string_view name);  // "posixpath", "join"
+// All functions of a module: "sys", "posix".
+std::vector<const ModelRow*> models_of(std::string_view module);
 
 }  // namespace cohabit::python

@@ -13,11 +13,6 @@
 
 namespace cohabit::python {
 
-struct ModelRow {
-  std::string_view name;
-  ModelFunction function;
-};
-
 std::span<const ModelRow> builtin_models();  // models_builtins.cc
 std::span<const ModelRow> value_models();    // models_values.cc: str, list, dict, ...
 std::span<const ModelRow> system_models();   // models_system.cc: sys, os, glob, pathlib

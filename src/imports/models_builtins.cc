@@ -18,7 +18,7 @@ Ref model_len(I& in, Ref, const A& a) {
   if (Sequence* sequence = sequence_of(value); sequence && !sequence->open)
     return in.integer(static_cast<int64_t>(sequence->items.size()));
   if (Dict* dict = as<Dict>(value, Type::kDict); dict && !dict->open)
-    return in.integer(static_cast<int64_t>(dict->index.size()));
+    return in.integer(static_cast<int64_t>(dict->items.size()));
   if (value->type == Type::kStr || value->type == Type::kBytes)
     return in.integer(static_cast<int64_t>(static_cast<Str*>(value)->text.size()));
   return in.opaque();
@@ -35,7 +35,7 @@ Ref model_issubclass(I& in, Ref, const A& a) {
 }
 
 Ref model_hasattr(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(1));
+  const std::string_view* name = text_of(a.get(1));
   if (!a.get(0) || !name) return in.opaque();
   bool raised = false;
   const I::Catching catching(in, {"AttributeError"});
@@ -51,7 +51,7 @@ Ref model_hasattr(I& in, Ref, const A& a) {
 }
 
 Ref model_getattr(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(1));
+  const std::string_view* name = text_of(a.get(1));
   if (!a.get(0) || !name) return in.opaque();
   bool raised = false;
   const I::Catching catching(in, a.get(2) ? std::vector<std::string_view>{"AttributeError"}
@@ -68,7 +68,7 @@ Ref model_getattr(I& in, Ref, const A& a) {
 }
 
 Ref model_setattr(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(1));
+  const std::string_view* name = text_of(a.get(1));
   if (a.get(0) && name && a.get(2)) {
     in.set_attribute(a.get(0), *name, a.get(2));
   } else if (Module* module = as<Module>(a.get(0), Type::kModule)) {
@@ -92,13 +92,14 @@ Ref model_int(I& in, Ref, const A& a) {
   if (!value) return in.integer(0);
   if (Int* number = as<Int>(value, Type::kInt)) return number;
   if (Int* number = as<Int>(value, Type::kBool)) return in.integer(number->value);
-  const std::string* text = text_of(value);
+  const std::string_view* text = text_of(value);
   if (!text || a.positional.size() > 1) return in.opaque();
+  const std::string digits(*text);
   char* end = nullptr;
-  const int64_t number = std::strtoll(text->c_str(), &end, 10);
+  const int64_t number = std::strtoll(digits.c_str(), &end, 10);
   if ((text->empty() || *end != 0) && !in.expects("ValueError")) return in.opaque();
   if (text->empty() || *end != 0)
-    return in.raise("ValueError", "invalid literal for int() with base 10: '" + *text + "'");
+    return in.raise("ValueError", "invalid literal for int() with base 10: '" + digits + "'");
   return in.integer(number);
 }
 
@@ -112,7 +113,7 @@ Ref make_sequence(I& in, const A& a, Type type) {
   const auto items = in.elements(a.get(0));
   Sequence* source = sequence_of(a.get(0));
   result->open = !items || (source && source->open);
-  if (items) result->items = *items;
+  if (items) result->items.assign(items->begin(), items->end());
   return result;
 }
 
@@ -130,9 +131,9 @@ Ref model_sorted(I& in, Ref, const A& a) {
   auto* result = static_cast<Sequence*>(make_sequence(in, a, Type::kList));
   Ref key = a.get(8, "key");
   if (key && key->type != Type::kNone) {  // the order is not computed, but its effects are
-    for (Ref item : std::vector<Ref>(result->items)) {
-      A one;
-      one.positional.push_back(item);
+    const Sequence* items = in.list(result->items);
+    for (Ref item : items->items) {
+      const A one(in.arena(), {item});
       if (!in.call(key, one)) return nullptr;
     }
     return result;
@@ -159,12 +160,12 @@ Ref model_dict(I& in, Ref, const A& a) {
   result->open = a.open;
   if (Dict* source = as<Dict>(a.get(0), Type::kDict)) {
     for (const auto& [key, value] : source->items)
-      if (key) in.dict_set(result, key, value);
+      in.dict_set(result, key, value);
     result->open |= source->open;
   } else if (a.get(0)) {
     const auto items = in.elements(a.get(0));
     result->open |= !items;
-    for (Ref item : items.value_or(std::vector<Ref>())) {
+    for (Ref item : items.value_or(std::span<const Ref>())) {
       Sequence* pair = sequence_of(item);
       if (pair && pair->items.size() == 2) {
         in.dict_set(result, pair->items[0], pair->items[1]);
@@ -173,7 +174,7 @@ Ref model_dict(I& in, Ref, const A& a) {
       }
     }
   }
-  for (const auto& [name, value] : a.keywords) in.dict_set(result, std::string(name), value);
+  for (const auto& [name, value] : a.keywords) in.dict_set(result, name, value);
   return result;
 }
 
@@ -208,20 +209,20 @@ Ref model_enumerate(I& in, Ref, const A& a) {
 }
 
 Ref model_zip(I& in, Ref, const A& a) {
-  std::vector<std::vector<Ref>> columns;
+  std::vector<std::span<const Ref>> columns;
   size_t rows = SIZE_MAX;
   for (Ref item : a.positional) {
     auto items = in.elements(item);
     if (!items) return in.opaque();
     rows = std::min(rows, items->size());
-    columns.push_back(std::move(*items));
+    columns.push_back(*items);
   }
   auto* result = in.list({});
   if (columns.empty()) return result;
   for (size_t i = 0; i < rows; i++) {
     std::vector<Ref> row;
     for (const auto& column : columns) row.push_back(column[i]);
-    result->items.push_back(in.list(std::move(row), Type::kTuple));
+    result->items.push_back(in.list(row, Type::kTuple));
   }
   return result;
 }
@@ -231,8 +232,7 @@ Ref model_map(I& in, Ref, const A& a) {
   if (!items || !a.get(0)) return in.opaque();
   auto* result = in.list({});
   for (Ref item : *items) {
-    A one;
-    one.positional.push_back(item);
+    const A one(in.arena(), {item});
     Ref value = in.call(a.get(0), one);
     if (!value) return nullptr;
     result->items.push_back(value);
@@ -247,8 +247,7 @@ Ref model_filter(I& in, Ref, const A& a) {
   for (Ref item : *items) {
     Ref keep = item;
     if (a.get(0)->type != Type::kNone) {
-      A one;
-      one.positional.push_back(item);
+      const A one(in.arena(), {item});
       keep = in.call(a.get(0), one);
       if (!keep) return nullptr;
     }
@@ -291,9 +290,9 @@ Ref model_first(I& in, Ref, const A& a) {
 }
 
 Ref model_import(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(0, "name"));
+  const std::string_view* name = text_of(a.get(0, "name"));
   if (!name) return in.opaque();
-  std::string full = *name;
+  std::string full(*name);
   if (Int* level = as<Int>(a.get(4, "level"), Type::kInt); level && level->value > 0) {
     const auto absolute =
         in.absolute_name(in.current_module(), static_cast<uint32_t>(level->value), *name);
@@ -304,8 +303,8 @@ Ref model_import(I& in, Ref, const A& a) {
   if (!module) return nullptr;
   if (Ref wanted = a.get(3, "fromlist")) {
     const auto names = in.elements(wanted);
-    for (Ref item : names.value_or(std::vector<Ref>()))
-      if (const std::string* text = text_of(item)) {
+    for (Ref item : names.value_or(std::span<const Ref>()))
+      if (const std::string_view* text = text_of(item)) {
         if (!in.import_from(module, *text)) in.clear_raised();
       }
     if (in.truth(wanted) != std::optional(false)) return module;
@@ -319,7 +318,7 @@ Ref model_globals(I& in, Ref, const A&) {
   auto* dict = in.make<Dict>();
   if (module) {
     module->open = true;  // whoever asks for it, writes to it
-    for (const auto& [name, value] : module->names) in.dict_set(dict, std::string(name), value);
+    for (const auto& [name, value] : module->names) in.dict_set(dict, name, value);
   }
   dict->open = true;
   return dict;
@@ -328,7 +327,7 @@ Ref model_globals(I& in, Ref, const A&) {
 Ref model_locals(I& in, Ref, const A&) {
   auto* dict = in.make<Dict>();
   if (Scope* scope = in.scope())
-    for (const auto& [name, value] : *scope->names) in.dict_set(dict, std::string(name), value);
+    for (const auto& [name, value] : *scope->names) in.dict_set(dict, name, value);
   dict->open = true;
   return dict;
 }
@@ -343,7 +342,7 @@ Ref model_dir(I& in, Ref, const A& a) {
   if (!module) return in.opaque();
   auto* result = in.list({});
   for (const auto& [name, value] : module->names)
-    result->items.push_back(in.string(std::string(name)));
+    result->items.push_back(in.constant(name));
   std::sort(result->items.begin(), result->items.end(),
             [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
   result->open = module->open;
@@ -393,10 +392,10 @@ Ref model_classmethod(I& in, Ref, const A& a) {
 Ref model_type(I& in, Ref, const A& a) {
   if (a.positional.size() == 3) {
     auto* type = in.make<Class>();
-    const std::string* name = text_of(a.positional[0]);
-    type->name = in.keep(name ? *name : "");
+    const std::string_view* name = text_of(a.positional[0]);
+    type->name = name ? *name : "";
     type->module = in.current_module();
-    for (Ref base : in.elements(a.positional[1]).value_or(std::vector<Ref>())) {
+    for (Ref base : in.elements(a.positional[1]).value_or(std::span<const Ref>())) {
       if (Class* known = as<Class>(base, Type::kClass)) {
         type->bases.push_back(known);
       } else {
@@ -405,8 +404,8 @@ Ref model_type(I& in, Ref, const A& a) {
     }
     if (Dict* names = as<Dict>(a.positional[2], Type::kDict)) {
       for (const auto& [key, value] : names->items)
-        if (const std::string* text = key ? text_of(key) : nullptr)
-          type->names[in.keep(*text)] = value;
+        if (const std::string_view* text = text_of(key))
+          type->names[*text] = value;
       type->open |= names->open;
     } else {
       type->open = true;
@@ -436,10 +435,10 @@ Ref model_copy(I& in, Ref, const A& a) {
 
 // open(path): only what reading on import needs.
 Ref model_open(I& in, Ref, const A& a) {
-  const std::string* path = text_of(a.get(0, "file"));
+  const std::string_view* path = text_of(a.get(0, "file"));
   if (!path || !path->starts_with("/")) return in.opaque();
-  if (!in.tree().stat(*path) && in.expects("FileNotFoundError"))
-    return in.raise("FileNotFoundError", "No such file or directory: '" + *path + "'");
+  if (!in.tree().stat(std::string(*path)) && in.expects("FileNotFoundError"))
+    return in.raise("FileNotFoundError", fmt::format("No such file or directory: '{}'", *path));
   Instance* file = in.instance_of("File");
   file->names["name"] = in.string(*path);
   file->open = true;
@@ -449,9 +448,9 @@ Ref model_open(I& in, Ref, const A& a) {
 Ref file_read(I& in, Ref self, const A&) {
   constexpr uint64_t kMost = 1 << 20;
   Instance* file = as<Instance>(self, Type::kInstance);
-  const auto name = file ? file->names.find("name") : Namespace::iterator();
-  if (!file || name == file->names.end()) return in.opaque();
-  const auto text = in.tree().read_text(*text_of(name->second), kMost);
+  const std::string_view* name = file ? text_of(file->names.get("name")) : nullptr;
+  if (!name) return in.opaque();
+  const auto text = in.tree().read_text(std::string(*name), kMost);
   return text ? in.string(*text) : in.opaque();
 }
 
@@ -461,7 +460,7 @@ Ref model_compile(I&, Ref, const A& a) {
 
 // exec(text, globals, locals): runs it and puts its names into the dictionary.
 Ref model_exec(I& in, Ref, const A& a) {
-  const std::string* code = text_of(a.get(0));
+  const std::string_view* code = text_of(a.get(0));
   Dict* locals = as<Dict>(a.get(a.get(2) ? 2 : 1), Type::kDict);
   if (code && (locals || !a.get(1))) return in.run_text(*code, locals) ? in.none() : nullptr;
   if (Module* module = in.current_module()) module->open = true;
@@ -478,13 +477,13 @@ Ref model_none(I& in, Ref, const A&) {
 }
 
 Ref model_ord(I& in, Ref, const A& a) {
-  const std::string* text = text_of(a.get(0));
+  const std::string_view* text = text_of(a.get(0));
   return text && text->size() == 1 ? in.integer(static_cast<unsigned char>((*text)[0]))
                                    : in.opaque();
 }
 
 Ref extreme(I& in, const A& a, Operator op) {
-  std::vector<Ref> items = a.positional;
+  std::span<const Ref> items = a.positional;
   if (items.size() == 1) {
     auto known = in.elements(items[0]);
     if (!known) return in.opaque();

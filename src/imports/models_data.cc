@@ -1,4 +1,6 @@
 // Data that programs read on import: text files, JSON, and the metadata of distributions.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "imports/models.h"
@@ -32,30 +34,29 @@ Ref from_json(I& in, const Json& json, int depth) {
 }
 
 Ref json_loads(I& in, Ref, const A& a) {
-  const std::string* text = text_of(a.get(0));
+  const std::string_view* text = text_of(a.get(0));
   if (!text) return in.opaque();
   const Json json = Json::parse(*text, nullptr, false);
   return json.is_discarded() ? in.opaque() : from_json(in, json, 0);
 }
 
-std::optional<std::string> text_at(I& in, const std::string& path) {
+std::optional<std::string> text_at(I& in, std::string_view path) {
   if (!path.starts_with("/")) return std::nullopt;
-  return in.tree().read_text(path, kMostText);
+  return in.tree().read_text(std::string(path), kMostText);
 }
 
 Ref json_load(I& in, Ref, const A& a) {
   Instance* file = as<Instance>(a.get(0), Type::kInstance);
   if (!file || file->of->name != "File") return in.opaque();
-  const std::string* path = text_of(file->names["name"]);
+  const std::string_view* path = text_of(file->names["name"]);
   const auto text = path ? text_at(in, *path) : std::nullopt;
   if (!text) return in.opaque();
-  A arguments;
-  arguments.positional.push_back(in.string(*text));
+  const A arguments(in.arena(), {in.string(*text)});
   return json_loads(in, nullptr, arguments);
 }
 
 Ref path_read_text(I& in, Ref self, const A&) {
-  const std::string* path = text_of(self);
+  const std::string_view* path = text_of(self);
   const auto text = path ? text_at(in, *path) : std::nullopt;
   return text ? in.string(*text) : in.opaque();
 }
@@ -63,10 +64,10 @@ Ref path_read_text(I& in, Ref self, const A&) {
 // --- distributions
 
 Ref distribution(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(0));
+  const std::string_view* name = text_of(a.get(0));
   if (!name) return in.opaque();
-  const Distribution* found = in.distributions().find(*name);
-  if (!found) return in.raise("PackageNotFoundError", *name);
+  const Distribution* found = in.distributions().find(std::string(*name));
+  if (!found) return in.raise("PackageNotFoundError", std::string(*name));
   Instance* result = in.instance_of("Distribution");
   result->names["version"] = in.string(found->version);
   result->names["name"] = in.string(found->name);
@@ -84,11 +85,11 @@ Ref distribution_version(I& in, Ref, const A& a) {
 // The files of a RECORD, as paths: what Distribution.files gives, located.
 Ref distribution_files(I& in, Ref self, const A&) {
   Instance* known = as<Instance>(self, Type::kInstance);
-  const std::string* metadata = known ? text_of(known->names["_metadata"]) : nullptr;
+  const std::string_view* metadata = known ? text_of(known->names["_metadata"]) : nullptr;
   const auto record =
-      metadata ? in.tree().read_text(*metadata + "/RECORD", 16 * kMostText) : std::nullopt;
+      metadata ? in.tree().read_text(std::string(*metadata) + "/RECORD", 16 * kMostText) : std::nullopt;
   if (!record) return in.opaque();
-  const std::string site = metadata->substr(0, metadata->rfind('/') + 1);
+  const std::string_view site = metadata->substr(0, metadata->rfind('/') + 1);
   auto* files = in.list({});
   for (size_t at = 0; at < record->size();) {
     size_t end = record->find('\n', at);
@@ -99,7 +100,7 @@ Ref distribution_files(I& in, Ref self, const A&) {
     const size_t stop = quoted ? line.find('"', 1) : line.find(',');
     if (stop == std::string::npos || stop == 0) continue;
     const size_t begin = quoted ? 1 : 0;
-    files->items.push_back(in.path(site + line.substr(begin, stop - begin)));
+    files->items.push_back(in.path(fmt::format("{}{}", site, line.substr(begin, stop - begin))));
   }
   return files;
 }

@@ -1,4 +1,8 @@
 // importlib, pkgutil, and the native functions through which Python opens libraries.
+#include <fmt/format.h>
+
+#include <cstring>
+
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -9,20 +13,20 @@ using A = Arguments;
 
 constexpr int kRtldNow = 2;
 
-std::string_view trimmed_dots(const std::string& name, uint32_t* level) {
+std::string_view trimmed_dots(std::string_view name, uint32_t* level) {
   *level = 0;
   while (*level < name.size() && name[*level] == '.') (*level)++;
-  return std::string_view(name).substr(*level);
+  return name.substr(*level);
 }
 
 // importlib.util.resolve_name
-std::optional<std::string> resolve(const std::string& name, Ref package) {
+std::optional<std::string> resolve(std::string_view name, Ref package) {
   uint32_t level = 0;
   const std::string_view rest = trimmed_dots(name, &level);
-  if (level == 0) return name;
-  const std::string* text = text_of(package);
+  if (level == 0) return std::string(name);
+  const std::string_view* text = text_of(package);
   if (!text) return std::nullopt;
-  std::string base = *text;
+  std::string base(*text);
   for (uint32_t i = 1; i < level; i++) {
     const size_t dot = base.rfind('.');
     if (dot == std::string::npos) return std::nullopt;
@@ -32,7 +36,7 @@ std::optional<std::string> resolve(const std::string& name, Ref package) {
 }
 
 Ref import_module(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(0, "name"));
+  const std::string_view* name = text_of(a.get(0, "name"));
   if (!name) {
     in.count_effect();
     return in.opaque();
@@ -45,7 +49,7 @@ Ref reload(I& in, Ref, const A& a) {
   return a.get(0) ? a.get(0) : in.opaque();
 }
 
-Instance* describe(I& in, const std::string& name, const std::string& path) {
+Instance* describe(I& in, std::string_view name, std::string_view path) {
   Instance* spec = in.instance_of("ModuleSpec");
   spec->names["name"] = in.string(name);
   spec->names["origin"] = path.empty() ? in.none() : in.string(path);
@@ -60,13 +64,12 @@ Instance* describe(I& in, const std::string& name, const std::string& path) {
 }
 
 Ref find_spec(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(0, "name"));
+  const std::string_view* name = text_of(a.get(0, "name"));
   if (!name) return in.opaque();
   const auto full = resolve(*name, a.get(1, "package"));
   if (!full) return in.opaque();
   if (Module* loaded = as<Module>(in.loaded_module(*full), Type::kModule)) {
-    const auto spec = loaded->names.find("__spec__");
-    if (spec != loaded->names.end()) return spec->second;
+    if (Ref spec = loaded->names.get("__spec__")) return spec;
   }
   const auto spec = in.find_spec(*full);
   if (!spec) {
@@ -85,7 +88,7 @@ Ref find_spec(I& in, Ref, const A& a) {
 }
 
 Ref spec_from_file(I& in, Ref, const A& a) {
-  const std::string *name = text_of(a.get(0, "name")), *path = text_of(a.get(1, "location"));
+  const std::string_view* name = text_of(a.get(0, "name")), *path = text_of(a.get(1, "location"));
   if (!name || !path) return in.opaque();
   Instance* spec = describe(in, *name, *path);
   if (Ref search = a.get(9, "submodule_search_locations")) {
@@ -98,7 +101,7 @@ Ref spec_from_file(I& in, Ref, const A& a) {
 }
 
 Ref spec_from_loader(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(0, "name"));
+  const std::string_view* name = text_of(a.get(0, "name"));
   if (!name) return in.opaque();
   Instance* spec = describe(in, *name, "");
   if (a.get(1, "loader")) spec->names["loader"] = a.get(1, "loader");
@@ -108,34 +111,26 @@ Ref spec_from_loader(I& in, Ref, const A& a) {
 std::optional<ModuleSpec> file_spec(I& in, Ref value) {
   Instance* spec = as<Instance>(value, Type::kInstance);
   if (!spec) return std::nullopt;
-  const auto name = spec->names.find("name"), origin = spec->names.find("origin");
-  if (name == spec->names.end() || origin == spec->names.end()) return std::nullopt;
-  const std::string *n = text_of(name->second), *path = text_of(origin->second);
-  if (!n || !path) return std::nullopt;
-  ModuleSpec result{*n, ModuleKind::kSource, *path, {}};
+  const std::string_view* name = text_of(spec->names.get("name"));
+  const std::string_view* path = text_of(spec->names.get("origin"));
+  if (!name || !path) return std::nullopt;
+  ModuleSpec result{std::string(*name), ModuleKind::kSource, std::string(*path), {}};
   for (const std::string& suffix : in.finder().extension_suffixes())
     if (path->ends_with(suffix)) result.kind = ModuleKind::kNative;
-  const auto search = spec->names.find("submodule_search_locations");
-  if (search != spec->names.end())
-    if (Sequence* list = sequence_of(search->second))
-      for (Ref item : list->items)
-        if (const std::string* text = text_of(item)) result.search.push_back(*text);
+  if (Sequence* list = sequence_of(spec->names.get("submodule_search_locations")))
+    for (Ref item : list->items)
+      if (const std::string_view* text = text_of(item)) result.search.emplace_back(*text);
   return result;
 }
 
 Ref module_from_spec(I& in, Ref, const A& a) {
   const auto spec = file_spec(in, a.get(0, "spec"));
   if (!spec) return in.opaque();
-  auto* module = in.make<Module>();
-  module->spec = *spec;
-  module->names["__name__"] = in.string(spec->name);
-  module->names["__file__"] = in.string(spec->path);
+  Module* module = in.make_module(*spec);
+  module->names["__name__"] = in.constant(module->spec.name);
+  module->names["__file__"] = in.constant(module->spec.path);
   module->names["__spec__"] = a.get(0, "spec");
-  const size_t dot = spec->name.rfind('.');
-  module->package = spec->is_package()         ? spec->name
-                    : dot == std::string::npos ? ""
-                                               : spec->name.substr(0, dot);
-  module->names["__package__"] = in.string(module->package);
+  module->names["__package__"] = in.constant(module->package);
   if (spec->is_package()) {
     auto* search = in.list({});
     for (const std::string& directory : spec->search) search->items.push_back(in.string(directory));
@@ -163,12 +158,12 @@ Ref iter_modules(I& in, Ref, const A& a) {
   const auto items = in.elements(path);
   if (!items) return in.opaque();
   for (Ref item : *items)
-    if (const std::string* text = text_of(item)) search.push_back(*text);
-  const std::string* prefix = text_of(a.get(1, "prefix"));
+    if (const std::string_view* text = text_of(item)) search.emplace_back(*text);
+  const std::string_view* prefix = text_of(a.get(1, "prefix"));
   auto* result = in.list({});
   for (const std::string& name : in.finder().names_in(search)) {
     const auto spec = in.finder().find(name, search);
-    Ref full = in.string((prefix ? *prefix : "") + name);
+    Ref full = in.string(fmt::format("{}{}", prefix ? *prefix : "", name));
     auto* row = in.list({in.opaque(), full, in.boolean(spec && spec->is_package())}, Type::kTuple);
     result->items.push_back(row);
   }
@@ -181,8 +176,8 @@ Ref dlopen(I& in, Ref self, const A& a) {
   Ref value = a.get(0);
   std::optional<std::string> name;
   if (!value) return in.opaque();
-  if (const std::string* text = text_of(value)) {
-    name = *text;
+  if (const std::string_view* text = text_of(value)) {
+    name = std::string(*text);
   } else if (value->type != Type::kNone) {
     in.undecided("the name of a library that is opened");
     return in.opaque();
@@ -207,13 +202,15 @@ Ref cffi_load(I& in, Ref, const A& a) {
 
 // _codecs_jp.getcodec(name): a LookupError for what this codec module does not have.
 Ref getcodec(I& in, Ref self, const A& a) {
-  const std::string* name = text_of(a.get(0));
+  const std::string_view* name = text_of(a.get(0));
   Opaque* callee = as<Opaque>(self, Type::kOpaque);
   if (!name || !callee) return in.opaque();
   const auto file = in.tree().map(in.library_of(callee->name));
   if (!file) return in.opaque();
-  const std::string whole = std::string(1, '\0') + *name + '\0';
-  if (file->bytes().text().find(whole) != std::string_view::npos) return in.opaque();
+  const std::string whole = fmt::format("{0}{1}{0}", '\0', *name);
+  const std::string_view text = file->bytes().text();
+  // Not find(): it stops at every zero of a file that is full of them.
+  if (memmem(text.data(), text.size(), whole.data(), whole.size())) return in.opaque();
   return in.raise("LookupError", "no such codec is supported.");
 }
 

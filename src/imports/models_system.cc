@@ -45,13 +45,13 @@ Ref sys_getframe(I& in, Ref, const A& a) {
       in.module_of_frame(depth && depth->value > 0 ? static_cast<size_t>(depth->value) : 0);
   if (!module) return in.opaque();
   Instance* code = in.instance_of("namespace");
-  code->names["co_filename"] = in.string(module->spec.path);
+  code->names["co_filename"] = in.constant(module->spec.path);
   code->open = true;
   Instance* frame = in.instance_of("Frame");
   frame->names["f_code"] = code;
   auto* globals = in.make<Dict>();
-  in.dict_set(globals, std::string("__name__"), in.string(module->spec.name));
-  in.dict_set(globals, std::string("__file__"), in.string(module->spec.path));
+  in.dict_set(globals, "__name__", in.constant(module->spec.name));
+  in.dict_set(globals, "__file__", in.constant(module->spec.path));
   globals->open = true;
   frame->names["f_globals"] = globals;
   frame->open = true;
@@ -68,13 +68,13 @@ Ref inspect_getfile(I& in, Ref, const A& a) {
 
 // --- paths
 
-std::string normal(const std::string& path) {
-  std::vector<std::string> parts;
+std::string normal(std::string_view path) {
+  std::vector<std::string_view> parts;
   const bool absolute = path.starts_with("/");
   for (size_t at = 0; at <= path.size();) {
     size_t end = path.find('/', at);
     if (end == std::string::npos) end = path.size();
-    const std::string part = path.substr(at, end - at);
+    const std::string_view part = path.substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
     if (part == ".." && !parts.empty() && parts.back() != "..") {
@@ -84,26 +84,26 @@ std::string normal(const std::string& path) {
     }
   }
   std::string result;
-  for (const std::string& part : parts) result += (result.empty() ? "" : "/") + part;
+  for (const std::string_view part : parts) result.append(result.empty() ? "" : "/").append(part);
   if (absolute) return "/" + result;
   return result.empty() ? "." : result;
 }
 
-std::string joined(const std::string& base, const std::string& part) {
-  if (part.starts_with("/")) return part;
-  if (base.empty() || base.ends_with("/")) return base + part;
-  return fmt::format("{}/{}", base, part);
+std::string joined(std::string_view base, std::string_view part) {
+  if (part.starts_with("/")) return std::string(part);
+  return fmt::format("{}{}{}", base, base.empty() || base.ends_with("/") ? "" : "/", part);
 }
 
-std::pair<std::string, std::string> split_path(const std::string& path) {
+std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
-  std::string head = path.substr(0, slash + 1);
-  if (head.find_first_not_of('/') != std::string::npos) head.resize(head.find_last_not_of('/') + 1);
+  std::string_view head = path.substr(0, slash + 1);
+  if (head.find_first_not_of('/') != head.npos)
+    head = head.substr(0, head.find_last_not_of('/') + 1);
   return {head, path.substr(slash + 1)};
 }
 
-size_t extension_at(const std::string& name) {
+size_t extension_at(std::string_view name) {
   const size_t dot = name.rfind('.');
   const size_t first = name.find_first_not_of('.');
   return dot == std::string::npos || first == std::string::npos || dot < first ? name.size() : dot;
@@ -112,7 +112,7 @@ size_t extension_at(const std::string& name) {
 Ref path_join(I& in, Ref, const A& a) {
   std::string result;
   for (size_t i = 0; i < a.positional.size(); i++) {
-    const std::string* part = text_of(a.positional[i]);
+    const std::string_view* part = text_of(a.positional[i]);
     if (!part) return in.opaque();
     result = i ? joined(result, *part) : *part;
   }
@@ -121,51 +121,51 @@ Ref path_join(I& in, Ref, const A& a) {
 
 template <class F>
 Ref on_text(I& in, const A& a, F function) {
-  const std::string* text = text_of(a.get(0));
+  const std::string_view* text = text_of(a.get(0));
   return text ? function(*text) : in.opaque();
 }
 
 Ref path_dirname(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) { return in.string(split_path(p).first); });
+  return on_text(in, a, [&](std::string_view p) { return in.string(split_path(p).first); });
 }
 Ref path_basename(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) { return in.string(split_path(p).second); });
+  return on_text(in, a, [&](std::string_view p) { return in.string(split_path(p).second); });
 }
 Ref path_split(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) -> Ref {
+  return on_text(in, a, [&](std::string_view p) -> Ref {
     const auto [head, tail] = split_path(p);
     return in.list({in.string(head), in.string(tail)}, Type::kTuple);
   });
 }
 Ref path_splitext(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) -> Ref {
+  return on_text(in, a, [&](std::string_view p) -> Ref {
     const size_t name = p.rfind('/') == std::string::npos ? 0 : p.rfind('/') + 1;
     const size_t dot = name + extension_at(p.substr(name));
     return in.list({in.string(p.substr(0, dot)), in.string(p.substr(dot))}, Type::kTuple);
   });
 }
 Ref path_abspath(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) {
+  return on_text(in, a, [&](std::string_view p) {
     return p.starts_with("/") ? in.string(normal(p)) : in.opaque();
   });
 }
 Ref path_normpath(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) { return in.string(normal(p)); });
+  return on_text(in, a, [&](std::string_view p) { return in.string(normal(p)); });
 }
 Ref path_realpath(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) {
+  return on_text(in, a, [&](std::string_view p) {
     if (!p.starts_with("/")) return in.opaque();
-    return in.string(in.tree().real_path(p).value_or(normal(p)));
+    return in.string(in.tree().real_path(std::string(p)).value_or(normal(p)));
   });
 }
 Ref path_isabs(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) { return in.boolean(p.starts_with("/")); });
+  return on_text(in, a, [&](std::string_view p) { return in.boolean(p.starts_with("/")); });
 }
 
 // What a relative path means is not known: the current directory is the user's.
-std::optional<bool> check_file(I& in, const std::string& path, char kind) {
+std::optional<bool> check_file(I& in, std::string_view path, char kind) {
   if (!path.starts_with("/")) return path.empty() ? std::optional(false) : std::nullopt;
-  const auto status = in.tree().stat(path);
+  const auto status = in.tree().stat(std::string(path));
   if (!status) return false;
   if (kind == 'd') return status->is_directory();
   if (kind == 'f') return status->is_regular();
@@ -173,11 +173,12 @@ std::optional<bool> check_file(I& in, const std::string& path, char kind) {
 }
 template <char Kind>
 Ref path_check(I& in, Ref self, const A& a) {
-  const std::string* path = text_of(self ? self : a.get(0));
+  const std::string_view* path = text_of(self ? self : a.get(0));
   return path ? in.boolean(check_file(in, *path, Kind)) : in.opaque();
 }
 
-Ref names_below(I& in, const std::string& directory) {
+Ref names_below(I& in, std::string_view given) {
+  const std::string directory(given);
   const auto status = in.tree().stat(directory);
   if (!status || !status->is_directory())
     return in.raise("FileNotFoundError", "No such file or directory: '" + directory + "'");
@@ -187,7 +188,7 @@ Ref names_below(I& in, const std::string& directory) {
   return result;
 }
 Ref os_listdir(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& p) {
+  return on_text(in, a, [&](std::string_view p) {
     return p.starts_with("/") ? names_below(in, p) : in.opaque();
   });
 }
@@ -220,12 +221,12 @@ void expand(I& in, const std::string& base, const std::vector<std::string>& part
       expand(in, joined(base, name), parts, at + 1, found, depth);
 }
 
-std::vector<std::string> glob_in(I& in, const std::string& pattern) {
+std::vector<std::string> glob_in(I& in, std::string_view pattern) {
   std::vector<std::string> parts, found;
   for (size_t at = 1; at < pattern.size();) {
     size_t end = pattern.find('/', at);
     if (end == std::string::npos) end = pattern.size();
-    if (end > at) parts.push_back(pattern.substr(at, end - at));
+    if (end > at) parts.emplace_back(pattern.substr(at, end - at));
     at = end + 1;
   }
   expand(in, "/", parts, 0, found, 0);
@@ -233,7 +234,7 @@ std::vector<std::string> glob_in(I& in, const std::string& pattern) {
 }
 
 Ref glob_glob(I& in, Ref, const A& a) {
-  return on_text(in, a, [&](const std::string& pattern) -> Ref {
+  return on_text(in, a, [&](std::string_view pattern) -> Ref {
     if (!pattern.starts_with("/")) return in.opaque();
     auto* result = in.list({});
     for (const std::string& path : glob_in(in, pattern)) result->items.push_back(in.string(path));
@@ -242,7 +243,7 @@ Ref glob_glob(I& in, Ref, const A& a) {
 }
 
 Ref os_getenv(I& in, Ref, const A& a) {
-  const std::string* name = text_of(a.get(0));
+  const std::string_view* name = text_of(a.get(0));
   if (!name) return in.opaque();
   if (Ref value = in.dict_get(in.environment(), *name)) return value;
   return a.get(1, "default") ? a.get(1, "default") : in.none();
@@ -287,12 +288,12 @@ Ref path_new(I& in, Ref, const A& a) {
   return text_of(text) ? in.path(*text_of(text)) : in.opaque();
 }
 Ref path_parent(I& in, Ref self, const A&) {
-  const std::string* path = text_of(self);
+  const std::string_view* path = text_of(self);
   return path ? in.path(split_path(*path).first) : in.opaque();
 }
 Ref path_parents(I& in, Ref self, const A&) {
   auto* result = in.list({}, Type::kTuple);
-  std::string path = *text_of(self);
+  std::string_view path = *text_of(self);
   for (int i = 0; i < 64 && path != "/" && !path.empty(); i++) {
     path = split_path(path).first;
     result->items.push_back(in.path(path));
@@ -303,22 +304,22 @@ Ref path_name(I& in, Ref self, const A&) {
   return in.string(split_path(*text_of(self)).second);
 }
 Ref path_stem(I& in, Ref self, const A&) {
-  const std::string name = split_path(*text_of(self)).second;
+  const std::string_view name = split_path(*text_of(self)).second;
   return in.string(name.substr(0, extension_at(name)));
 }
 Ref path_suffix(I& in, Ref self, const A&) {
-  const std::string name = split_path(*text_of(self)).second;
+  const std::string_view name = split_path(*text_of(self)).second;
   return in.string(name.substr(extension_at(name)));
 }
 Ref path_joinpath(I& in, Ref self, const A& a) {
-  A all = a;
-  all.positional.insert(all.positional.begin(), self);
+  A all(in.arena(), {self});
+  all.positional.insert(all.positional.end(), a.positional.begin(), a.positional.end());
   return path_new(in, nullptr, all);
 }
 Ref path_resolve(I& in, Ref self, const A&) {
-  const std::string* path = text_of(self);
+  const std::string_view* path = text_of(self);
   if (!path || !path->starts_with("/")) return in.opaque();
-  return in.path(in.tree().real_path(*path).value_or(normal(*path)));
+  return in.path(in.tree().real_path(std::string(*path)).value_or(normal(*path)));
 }
 Ref path_self(I&, Ref self, const A&) {
   return self;
@@ -327,7 +328,7 @@ Ref path_as_string(I& in, Ref self, const A&) {
   return in.string(*text_of(self));
 }
 Ref path_iterdir(I& in, Ref self, const A&) {
-  const std::string& path = *text_of(self);
+  const std::string_view path = *text_of(self);
   if (!path.starts_with("/")) return in.opaque();
   Ref names = names_below(in, path);
   if (!names) return nullptr;
@@ -336,31 +337,31 @@ Ref path_iterdir(I& in, Ref self, const A&) {
 }
 template <bool Recursive>
 Ref path_glob(I& in, Ref self, const A& a) {
-  const std::string* pattern = text_of(a.get(0));
-  const std::string& path = *text_of(self);
+  const std::string_view* pattern = text_of(a.get(0));
+  const std::string_view path = *text_of(self);
   if (!pattern || !path.starts_with("/")) return in.opaque();
   auto* result = in.list({});
   for (const std::string& found :
-       glob_in(in, joined(path, Recursive ? "**/" + *pattern : *pattern)))
+       glob_in(in, joined(path, fmt::format("{}{}", Recursive ? "**/" : "", *pattern))))
     result->items.push_back(in.path(found));
   return result;
 }
 
 Ref version_new(I& in, Ref, const A& a) {
   if (Str* version = as<Str>(a.get(0), Type::kVersion)) return version;
-  const std::string* text = text_of(a.get(0));
+  const std::string_view* text = text_of(a.get(0));
   return text ? static_cast<Ref>(in.make<Str>(Type::kVersion, *text)) : in.opaque();
 }
 
 Ref version_part(I& in, Ref self, int part) {
-  const std::string& text = static_cast<Str*>(self)->text;
+  const std::string_view text = static_cast<Str*>(self)->text;
   size_t at = 0;
   for (int i = 0; i < part && at != std::string::npos; i++) {
     at = text.find('.', at);
     if (at != std::string::npos) at++;
   }
   if (at == std::string::npos) return in.integer(0);
-  return in.integer(std::strtoll(text.c_str() + at, nullptr, 10));
+  return in.integer(std::strtoll(std::string(text.substr(at)).c_str(), nullptr, 10));
 }
 Ref version_major(I& in, Ref self, const A&) {
   return version_part(in, self, 0);
@@ -376,7 +377,7 @@ Ref version_release(I& in, Ref self, const A&) {
                  Type::kTuple);
 }
 Ref version_public(I& in, Ref self, const A&) {
-  const std::string& text = static_cast<Str*>(self)->text;
+  const std::string_view text = static_cast<Str*>(self)->text;
   return in.string(text.substr(0, text.find('+')));
 }
 

@@ -10,7 +10,7 @@ namespace {
 using I = Interpreter;
 using A = Arguments;
 
-const std::string& own(Ref self) {
+std::string_view own(Ref self) {
   return static_cast<Str*>(self)->text;
 }
 
@@ -24,10 +24,10 @@ struct Call {
       arguments.positional.erase(arguments.positional.begin());
     }
   }
-  const std::string* text() const { return self ? text_of(self) : nullptr; }
+  const std::string_view* text() const { return self ? text_of(self) : nullptr; }
 };
 
-std::optional<bool> affix(Ref wanted, const std::string& text, bool start) {
+std::optional<bool> affix(Ref wanted, std::string_view text, bool start) {
   if (Sequence* several = sequence_of(wanted)) {
     for (Ref item : several->items) {
       const auto one = affix(item, text, start);
@@ -35,7 +35,7 @@ std::optional<bool> affix(Ref wanted, const std::string& text, bool start) {
     }
     return false;
   }
-  const std::string* part = text_of(wanted);
+  const std::string_view* part = text_of(wanted);
   if (!part) return std::nullopt;
   return start ? text.starts_with(*part) : text.ends_with(*part);
 }
@@ -58,7 +58,7 @@ template <class F>
 Ref transformed(I& in, Ref self, const A& a, F letter) {
   const Call call(self, a);
   if (!call.text()) return in.opaque();
-  std::string text = *call.text();
+  std::string text(*call.text());
   for (char& c : text) c = static_cast<char>(letter(static_cast<unsigned char>(c)));
   return in.string(std::move(text));
 }
@@ -72,10 +72,10 @@ Ref str_upper(I& in, Ref self, const A& a) {
 Ref strip(I& in, Ref self, const A& a, bool left, bool right) {
   const Call call(self, a);
   if (!call.text()) return in.opaque();
-  const std::string* given = text_of(call.arguments.get(0));
+  const std::string_view* given = text_of(call.arguments.get(0));
   if (call.arguments.get(0) && !given) return in.opaque();
-  const std::string letters = given ? *given : " \t\n\r\f\v";
-  const std::string& text = *call.text();
+  const std::string_view letters = given ? *given : " \t\n\r\f\v";
+  const std::string_view text = *call.text();
   size_t begin = left ? text.find_first_not_of(letters) : 0;
   if (begin == std::string::npos) return in.string("");
   size_t end = right ? text.find_last_not_of(letters) + 1 : text.size();
@@ -91,9 +91,9 @@ Ref str_rstrip(I& in, Ref self, const A& a) {
   return strip(in, self, a, false, true);
 }
 
-std::vector<std::string> split_text(const std::string& text, const std::string* separator,
-                                    int64_t most, bool from_right) {
-  std::vector<std::string> parts;
+std::vector<std::string_view> split_text(std::string_view text, const std::string_view* separator,
+                                         int64_t most, bool from_right) {
+  std::vector<std::string_view> parts;
   if (!separator) {
     for (size_t at = 0; at < text.size();) {
       const size_t begin = text.find_first_not_of(" \t\n\r\f\v", at);
@@ -107,12 +107,12 @@ std::vector<std::string> split_text(const std::string& text, const std::string* 
     return parts;
   }
   if (from_right) {
-    std::string rest = text;
+    std::string_view rest = text;
     while (most < 0 || static_cast<int64_t>(parts.size()) < most) {
       const size_t at = rest.rfind(*separator);
       if (at == std::string::npos) break;
       parts.push_back(rest.substr(at + separator->size()));
-      rest.resize(at);
+      rest = rest.substr(0, at);
     }
     parts.push_back(rest);
     std::reverse(parts.begin(), parts.end());
@@ -132,14 +132,14 @@ std::vector<std::string> split_text(const std::string& text, const std::string* 
 Ref split(I& in, Ref self, const A& a, bool from_right) {
   const Call call(self, a);
   Ref given = call.arguments.get(0, "sep");
-  const std::string* separator = text_of(given);
+  const std::string_view* separator = text_of(given);
   if (!call.text() || (given && !separator && given->type != Type::kNone) ||
       (separator && separator->empty()))
     return in.opaque();
   Int* most = as<Int>(call.arguments.get(1, "maxsplit"), Type::kInt);
   auto* result = in.list({});
-  for (std::string& part : split_text(*call.text(), separator, most ? most->value : -1, from_right))
-    result->items.push_back(in.string(std::move(part)));
+  for (const std::string_view part : split_text(*call.text(), separator, most ? most->value : -1, from_right))
+    result->items.push_back(in.constant(part));
   return result;
 }
 Ref str_split(I& in, Ref self, const A& a) {
@@ -151,26 +151,27 @@ Ref str_rsplit(I& in, Ref self, const A& a) {
 
 Ref str_splitlines(I& in, Ref self, const A&) {
   if (!self) return in.opaque();
-  const std::string newline = "\n";
+  const std::string_view newline = "\n";
   auto* result = in.list({});
-  for (std::string& part : split_text(own(self), &newline, -1, false))
-    result->items.push_back(in.string(std::move(part)));
+  for (const std::string_view part : split_text(own(self), &newline, -1, false))
+    result->items.push_back(in.constant(part));
   return result;
 }
 
 Ref partition(I& in, Ref self, const A& a, bool from_right) {
   const Call call(self, a);
-  const std::string* separator = text_of(call.arguments.get(0));
+  const std::string_view* separator = text_of(call.arguments.get(0));
   if (!call.text() || !separator || separator->empty()) return in.opaque();
-  const std::string& text = *call.text();
+  const std::string_view text = *call.text();
   const size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
-  std::array<std::string, 3> parts;
+  std::array<std::string_view, 3> parts;
   if (at == std::string::npos) {
     parts[from_right ? 2 : 0] = text;
   } else {
     parts = {text.substr(0, at), *separator, text.substr(at + separator->size())};
   }
-  return in.list({in.string(parts[0]), in.string(parts[1]), in.string(parts[2])}, Type::kTuple);
+  return in.list({in.constant(parts[0]), in.constant(parts[1]), in.constant(parts[2])},
+                 Type::kTuple);
 }
 Ref str_partition(I& in, Ref self, const A& a) {
   return partition(in, self, a, false);
@@ -187,7 +188,7 @@ Ref str_join(I& in, Ref self, const A& a) {
   if (source && source->open) return in.opaque();
   std::string result;
   for (size_t i = 0; i < items->size(); i++) {
-    const std::string* text = text_of((*items)[i]);
+    const std::string_view* text = text_of((*items)[i]);
     if (!text) return in.opaque();
     if (i) result += *call.text();
     result += *text;
@@ -198,22 +199,22 @@ Ref str_join(I& in, Ref self, const A& a) {
 
 Ref str_replace(I& in, Ref self, const A& a) {
   const Call call(self, a);
-  const std::string *from = text_of(call.arguments.get(0)), *to = text_of(call.arguments.get(1));
+  const std::string_view* from = text_of(call.arguments.get(0)), *to = text_of(call.arguments.get(1));
   if (!call.text() || !from || !to || from->empty()) return in.opaque();
   std::string result;
-  const std::string& text = *call.text();
+  const std::string_view text = *call.text();
   size_t at = 0;
   for (size_t found; (found = text.find(*from, at)) != std::string::npos;
        at = found + from->size()) {
-    result += text.substr(at, found - at) + *to;
+    result.append(text.substr(at, found - at)).append(*to);
     if (result.size() > (1 << 20)) return in.opaque();
   }
-  return in.string(result + text.substr(at));
+  return in.string(result.append(text.substr(at)));
 }
 
 Ref str_find(I& in, Ref self, const A& a) {
   const Call call(self, a);
-  const std::string* part = text_of(call.arguments.get(0));
+  const std::string_view* part = text_of(call.arguments.get(0));
   if (!call.text() || !part || call.arguments.positional.size() > 1) return in.opaque();
   const size_t at = call.text()->find(*part);
   return in.integer(at == std::string::npos ? -1 : static_cast<int64_t>(at));
@@ -221,19 +222,19 @@ Ref str_find(I& in, Ref self, const A& a) {
 
 Ref str_isdigit(I& in, Ref self, const A&) {
   if (!self) return in.opaque();
-  const std::string& text = own(self);
+  const std::string_view text = own(self);
   return in.boolean(!text.empty() && std::all_of(text.begin(), text.end(),
                                                  [](unsigned char c) { return std::isdigit(c); }));
 }
 
 Ref str_removeprefix(I& in, Ref self, const A& a) {
-  const std::string* part = text_of(a.get(0));
+  const std::string_view* part = text_of(a.get(0));
   if (!self || !part) return in.opaque();
   return in.string(own(self).starts_with(*part) ? own(self).substr(part->size()) : own(self));
 }
 
 Ref str_removesuffix(I& in, Ref self, const A& a) {
-  const std::string* part = text_of(a.get(0));
+  const std::string_view* part = text_of(a.get(0));
   if (!self || !part) return in.opaque();
   return in.string(own(self).ends_with(*part) ? own(self).substr(0, own(self).size() - part->size())
                                               : own(self));
@@ -243,7 +244,7 @@ Ref str_removesuffix(I& in, Ref self, const A& a) {
 Ref str_format(I& in, Ref self, const A& a) {
   const Call call(self, a);
   if (!call.text()) return in.opaque();
-  const std::string& text = *call.text();
+  const std::string_view text = *call.text();
   std::string result;
   size_t next = 0;
   for (size_t i = 0; i < text.size(); i++) {
@@ -257,7 +258,7 @@ Ref str_format(I& in, Ref self, const A& a) {
     }
     const size_t end = text.find('}', i);
     if (end == std::string::npos) return in.opaque();
-    const std::string field = text.substr(i + 1, end - i - 1);
+    const std::string field(text.substr(i + 1, end - i - 1));
     const bool number =
         std::all_of(field.begin(), field.end(), [](unsigned char c) { return std::isdigit(c); });
     Ref value = nullptr;
@@ -278,7 +279,7 @@ Ref str_format(I& in, Ref self, const A& a) {
 
 // "%s %d %(name)s"
 Ref str_percent(I& in, Ref self, const A& a) {
-  const std::string& text = own(self);
+  const std::string_view text = own(self);
   Ref right = a.get(1);
   Sequence* tuple = as<Sequence>(right, Type::kTuple);
   Dict* dict = as<Dict>(right, Type::kDict);
@@ -319,14 +320,14 @@ Ref str_encode(I& in, Ref self, const A&) {
   return self ? in.make<Str>(Type::kBytes, own(self)) : in.opaque();
 }
 Ref bytes_decode(I& in, Ref self, const A&) {
-  return self ? in.string(own(self)) : in.opaque();
+  return self ? in.constant(own(self)) : in.opaque();
 }
 
 // --- lists and sets
 
 Ref list_append(I& in, Ref self, const A& a) {
   Sequence* list = sequence_of(self);
-  if (list && a.get(0)) in.append(list, {a.get(0)});
+  if (list && a.get(0)) in.append(list, a.get(0));
   in.count_effect();
   return in.none();
 }
@@ -421,9 +422,8 @@ Dict* dict_of(Ref self) {
 Ref dict_get(I& in, Ref self, const A& a) {
   Dict* dict = dict_of(self);
   if (!dict || !a.get(0)) return in.opaque();
-  const auto key = I::key_of(a.get(0));
-  if (!key) return in.opaque();
-  if (Ref value = in.dict_get(dict, a.get(0))) return value;
+  if (!is_key(a.get(0))) return in.opaque();
+  if (Ref value = I::dict_get(dict, a.get(0))) return value;
   if (dict->open) return in.opaque();
   return a.get(1, "default") ? a.get(1, "default") : in.none();
 }
@@ -439,16 +439,15 @@ Ref dict_setdefault(I& in, Ref self, const A& a) {
 
 Ref dict_pop(I& in, Ref self, const A& a) {
   Dict* dict = dict_of(self);
-  const auto key = a.get(0) ? I::key_of(a.get(0)) : std::nullopt;
-  if (!dict || !key) return in.opaque();
-  Ref value = in.dict_get(dict, a.get(0));
-  if (value) {
-    in.dict_remove(dict, *key);
+  Ref key = a.get(0);
+  if (!dict || !key || !is_key(key)) return in.opaque();
+  if (Ref value = I::dict_get(dict, key)) {
+    dict->items.erase(key);
     return value;
   }
   if (dict->open) return in.opaque();
   if (a.get(1)) return a.get(1);
-  return in.expects("KeyError") ? in.raise("KeyError", *key) : in.opaque();
+  return in.expects("KeyError") ? in.raise("KeyError", std::string(in.display(key).value_or(""))) : in.opaque();
 }
 
 Ref dict_update(I& in, Ref self, const A& a) {
@@ -456,12 +455,12 @@ Ref dict_update(I& in, Ref self, const A& a) {
   if (!dict) return in.none();
   if (Dict* other = dict_of(a.get(0))) {
     for (const auto& [key, value] : other->items)
-      if (key) in.dict_set(dict, key, value);
+      in.dict_set(dict, key, value);
     dict->open |= other->open;
   } else if (a.get(0)) {
     dict->open = true;
   }
-  for (const auto& [name, value] : a.keywords) in.dict_set(dict, std::string(name), value);
+  for (const auto& [name, value] : a.keywords) in.dict_set(dict, name, value);
   in.count_effect();
   return in.none();
 }
@@ -471,7 +470,6 @@ Ref dict_parts(I& in, Ref self, bool keys, bool values) {
   if (!dict) return in.opaque();
   auto* result = in.list({});
   for (const auto& [key, value] : dict->items) {
-    if (!key) continue;
     result->items.push_back(keys && values ? in.list({key, value}, Type::kTuple)
                             : keys         ? key
                                            : value);
@@ -493,7 +491,6 @@ Ref dict_copy(I& in, Ref self, const A&) {
   auto* copy = in.make<Dict>();
   if (Dict* dict = dict_of(self)) {
     copy->items = dict->items;
-    copy->index = dict->index;
     copy->open = dict->open;
   }
   return copy;

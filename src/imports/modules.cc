@@ -23,12 +23,12 @@ constexpr uint64_t kMostSource = 64 << 20;
 }  // namespace
 
 Ref Interpreter::loaded_module(std::string_view name) {
-  return dict_get(sys_modules_, std::string(name));
+  return dict_get(sys_modules_, name);
 }
 
 std::optional<std::string> Interpreter::absolute_name(Module* from, uint32_t level,
                                                       std::string_view name) {
-  std::string base = from ? from->package : "";
+  std::string base(from ? from->package : "");
   for (uint32_t i = 1; i < level; i++) {
     if (base.empty()) return std::nullopt;
     base = parent_of(base);
@@ -41,11 +41,10 @@ std::vector<std::string> Interpreter::search_of(Ref parent) {
   Module* module = as<Module>(parent, Type::kModule);
   std::vector<std::string> result;
   if (!module) return result;
-  const auto found = module->names.find("__path__");
-  Sequence* search = found == module->names.end() ? nullptr : sequence_of(found->second);
+  Sequence* search = sequence_of(module->names.get("__path__"));
   if (!search) return module->spec.search;
   for (Ref item : search->items)
-    if (const std::string* text = text_of(item)) result.push_back(*text);
+    if (const std::string_view* text = text_of(item)) result.emplace_back(*text);
   return result;
 }
 
@@ -74,10 +73,9 @@ std::optional<ModuleSpec> Interpreter::find_spec(std::string_view name) {
       return ModuleSpec{std::string(name), ModuleKind::kBuiltin, "", {}};
     std::vector<std::string> search;
     Module* sys = as<Module>(loaded_module("sys"), Type::kModule);  // programs replace sys.path
-    const auto own = sys ? sys->names.find("path") : Namespace::iterator();
-    Sequence* path = sys && own != sys->names.end() ? sequence_of(own->second) : nullptr;
+    Sequence* path = sys ? sequence_of(sys->names.get("path")) : nullptr;
     for (Ref item : (path ? path : sys_path_)->items)
-      if (const std::string* text = text_of(item)) search.push_back(*text);
+      if (const std::string_view* text = text_of(item)) search.emplace_back(*text);
     return finder_.find(name, search);
   }
   Ref package = import_dotted(parent);
@@ -94,8 +92,8 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
   Module* package = as<Module>(parent, Type::kModule);
   if (parent && !package) {
     // A package that code put into sys.modules: its submodules are its own affair.
-    Ref value = opaque(std::string(name));
-    dict_set(sys_modules_, std::string(name), value);
+    Ref value = opaque(name);
+    dict_set(sys_modules_, name, value);
     return value;
   }
   std::optional<ModuleSpec> spec;
@@ -106,19 +104,19 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
   }
   if (spec) {
     Ref module = load_spec(*spec);
-    if (module && package) package->names[keep(std::string(last_of(name)))] = module;
+    if (module && package) package->names[keep(last_of(name))] = module;
     return module;
   }
   if (Ref custom = ask_custom_finders(name)) {
-    if (package) package->names[keep(std::string(last_of(name)))] = custom;
+    if (package) package->names[keep(last_of(name))] = custom;
     return custom;
   }
   if (raised_) return nullptr;
   if (package && (package->spec.kind == ModuleKind::kNative || package->open) &&
       !package->spec.is_package()) {
     // Native code makes submodules of its own (torch._C._autograd).
-    Ref value = opaque(std::string(name));
-    dict_set(sys_modules_, std::string(name), value);
+    Ref value = opaque(name);
+    dict_set(sys_modules_, name, value);
     return value;
   }
   return raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
@@ -127,15 +125,14 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
 // Finders that programs put on sys.meta_path are asked where the path has nothing. (In reality
 // some stand before it; then they mostly answer for what it has not.)
 Ref Interpreter::ask_custom_finders(std::string_view name) {
-  const std::vector<Ref> finders = meta_path_->items;
-  for (Ref item : finders) {
+  const Sequence* finders = list(meta_path_->items);
+  for (Ref item : finders->items) {
     Instance* finder = as<Instance>(item, Type::kInstance);
     if (!finder) continue;
     Ref method = class_attribute(finder->of, "find_spec");
     if (!method) continue;
-    Arguments arguments;
-    arguments.positional = {string(std::string(name)), none_, none_};
-    Ref spec = call(bind_method(method, finder, finder->of), arguments);
+    Ref spec = call(bind_method(method, finder, finder->of),
+                    Arguments(arena_, {string(name), none_, none_}));
     if (!spec) {
       clear_raised();
       continue;
@@ -147,16 +144,13 @@ Ref Interpreter::ask_custom_finders(std::string_view name) {
 
 Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
   auto* spec = static_cast<Instance*>(value);
-  const auto loader = spec->names.find("loader");
   Ref made = nullptr;
-  if (loader != spec->names.end() && loader->second->type == Type::kInstance) {
-    auto* object = static_cast<Instance*>(loader->second);
+  if (Instance* object = as<Instance>(spec->names.get("loader"), Type::kInstance)) {
     for (const char* step : {"create_module", "load_module"}) {
       Ref method = class_attribute(object->of, step);
       if (!method || (made && made->type != Type::kNone)) continue;
-      Arguments arguments;
-      arguments.positional.push_back(step[0] == 'c' ? value : string(std::string(name)));
-      made = call(bind_method(method, object, object->of), arguments);
+      made = call(bind_method(method, object, object->of),
+                  Arguments(arena_, {step[0] == 'c' ? value : string(name)}));
       if (!made) clear_raised();
     }
   }
@@ -166,29 +160,36 @@ Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
     module->state = Module::kDone;
     made = module;
   }
-  dict_set(sys_modules_, std::string(name), made);
+  dict_set(sys_modules_, name, made);
   return made;
 }
 
-Module* Interpreter::new_module(const ModuleSpec& spec) {
-  auto* module = make<Module>();
-  module->spec = spec;
-  module->package = spec.is_package() ? spec.name : parent_of(spec.name);
-  module->names["__name__"] = string(spec.name);
-  module->names["__package__"] = string(module->package);
+Module* Interpreter::make_module(const ModuleSpec& spec) {
+  auto* module = make<Module>(specs_.emplace_back(spec));
+  const std::string_view name = module->spec.name;
+  module->package = spec.is_package() ? name : name.substr(0, name.size() - last_of(name).size());
+  if (module->package.ends_with('.')) module->package.remove_suffix(1);
+  return module;
+}
+
+Module* Interpreter::new_module(const ModuleSpec& found) {
+  Module* module = make_module(found);
+  const ModuleSpec& spec = module->spec;
+  module->names["__name__"] = constant(spec.name);
+  module->names["__package__"] = constant(module->package);
   module->names["__doc__"] = opaque_;
   module->names["__loader__"] = opaque_;
   module->names["__builtins__"] = opaque_;
   Instance* described = instance_of("ModuleSpec");
-  described->names["name"] = string(spec.name);
-  described->names["origin"] = spec.path.empty() ? none_ : string(spec.path);
+  described->names["name"] = constant(spec.name);
+  described->names["origin"] = spec.path.empty() ? none_ : constant(spec.path);
   described->names["loader"] = opaque_;
   described->names["has_location"] = boolean(!spec.path.empty());
-  described->names["parent"] = string(module->package);
-  if (!spec.path.empty()) module->names["__file__"] = string(spec.path);
+  described->names["parent"] = constant(module->package);
+  if (!spec.path.empty()) module->names["__file__"] = constant(spec.path);
   if (spec.is_package()) {
     auto* search = make<Sequence>(Type::kList);
-    for (const std::string& directory : spec.search) search->items.push_back(string(directory));
+    for (const std::string& directory : spec.search) search->items.push_back(constant(directory));
     module->names["__path__"] = search;
     described->names["submodule_search_locations"] = search;
   } else {
@@ -199,8 +200,8 @@ Module* Interpreter::new_module(const ModuleSpec& spec) {
 }
 
 void Interpreter::install_models(Module* module) {
-  for (const auto& [name, function] : models_of(module->spec.name))
-    module->names[name] = make<Model>(keep(module->spec.name + "." + std::string(name)), function);
+  for (const ModelRow* row : models_of(module->spec.name))
+    module->names[last_of(row->name)] = make<Model>(row->name, row->function);
   install_values(module);
 }
 
@@ -208,7 +209,7 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
   if (Ref known = loaded_module(spec.name); known && known->type == Type::kModule) return known;
   Module* module = new_module(spec);
   module->state = Module::kRunning;
-  dict_set(sys_modules_, spec.name, module);
+  dict_set(sys_modules_, module->spec.name, module);
   PlannedModule planned{spec.name, spec.kind, spec.path, "", 0};
   if (!frames_.empty()) {
     if (current_module()) planned.importer = current_module()->spec.name;
@@ -236,7 +237,7 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
   }
   if (!loaded) {
     module->state = Module::kFailed;
-    dict_remove(sys_modules_, "s:" + spec.name);
+    sys_modules_->items.erase(constant(module->spec.name));
     return nullptr;
   }
   module->state = Module::kDone;
@@ -276,8 +277,7 @@ Ref Interpreter::run_file(Module* module) {
     module->open = true;
     return module;
   }
-  scopes_.emplace_back();
-  Scope* scope = &scopes_.back();
+  auto* scope = make<Scope>();
   scope->names = &module->names;
   scope->module = module;
   // A module runs with a budget of its own, also when a function imports it.
@@ -293,25 +293,24 @@ Ref Interpreter::run_file(Module* module) {
   return flow == Flow::kRaise ? nullptr : module;
 }
 
-Ref Interpreter::run_text(const std::string& code, Dict* names) {
+Ref Interpreter::run_text(std::string_view code, Dict* names) {
   constexpr size_t kMostCode = 1 << 20;
   Module* current = current_module();
   if (code.size() > kMostCode || frames_.size() > 200) return opaque_;
-  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(code));
-  memory_ += 50 * code.size();  // what its tree takes, about
+  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(std::string(code)));
+  made_bytes_ += 50 * code.size();  // what its tree takes, about
   if (!syntax->errors().empty()) return opaque_;
   Module* module = names ? new_module(current->spec) : current;
   if (names)
     for (const auto& [key, value] : names->items)
-      if (const std::string* name = key ? text_of(key) : nullptr)
-        module->names[keep(*name)] = value;
+      if (const std::string_view* name = text_of(key)) module->names[*name] = value;
   const Syntax* before = module->syntax;
   module->syntax = syntax.get();  // made_ keeps it where it is
   Ref result = run_file(module);
   module->syntax = before;
   if (names)
     for (const auto& [name, value] : module->names)
-      if (!name.starts_with("__")) dict_set(names, std::string(name), value);
+      if (!name.starts_with("__")) dict_set(names, name, value);
   return result;
 }
 
@@ -382,8 +381,7 @@ Ref Interpreter::load_native(Module* module) {
   install_values(module);
   const NativeStrings* strings = strings_of(module->spec);
   if (!strings) return module;
-  scopes_.emplace_back();
-  Scope* scope = &scopes_.back();
+  auto* scope = make<Scope>();
   scope->names = &module->names;
   scope->module = module;
   frames_.push_back({scope, 0, nullptr});
@@ -432,7 +430,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
   if (found) return found;
   if (Ref known = loaded_module(full)) return known;
   if (module->open || module->state == Module::kRunning)
-    return module->open ? opaque(full)
+    return module->open ? opaque(module->spec.name, name)
                         : raise("ImportError",
                                 fmt::format("cannot import name '{}' from partially initialized "
                                             "module '{}' (most likely due to a circular import)",

@@ -118,18 +118,14 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
   for (const char* name : {"IOError", "EnvironmentError", "WindowsError"})
     builtins_[name] = builtins_["OSError"];
   static_cast<Class*>(builtins_["bool"])->bases.push_back(static_cast<Class*>(builtins_["int"]));
-  for (const auto& [name, function] : models_of("builtins"))
-    builtins_[name] = make<Model>(keep("builtins." + std::string(name)), function);
+  for (const ModelRow* row : models_of("builtins"))
+    builtins_[row->name.substr(row->name.rfind('.') + 1)] = make<Model>(row->name, row->function);
   builtins_["__debug__"] = true_;
 }
 
 Class* Interpreter::builtin_class(std::string_view name) {
-  auto found = internal_.find(name);
-  if (found == internal_.end()) {
-    found = builtins_.find(name);
-    if (found == builtins_.end()) return nullptr;
-  }
-  return as<Class>(found->second, Type::kClass);
+  Ref found = internal_.get(name);
+  return as<Class>(found ? found : builtins_.get(name), Type::kClass);
 }
 
 // What native code puts into modules, as far as imports depend on it.
@@ -148,7 +144,7 @@ void Interpreter::install_values(Module* module) {
   } else if (module->spec.name == "importlib.metadata") {
     names["PackageNotFoundError"] = builtin_class("PackageNotFoundError");
   } else if (module->spec.name == "sys") {
-    const auto text = [this](const std::string& value) { return string(value); };
+    const auto text = [this](std::string_view value) { return string(value); };
     names["platform"] = text("linux");
     names["byteorder"] = text("little");
     names["maxsize"] = integer(INT64_MAX);
@@ -189,22 +185,20 @@ Instance* Interpreter::instance_of(std::string_view builtin) {
   return make<Instance>(builtin_class(builtin));
 }
 
-Sequence* Interpreter::list(std::vector<Ref> items, Type type) {
+Sequence* Interpreter::list(std::span<const Ref> items, Type type) {
   auto* result = make<Sequence>(type);
-  memory_ += items.size() * sizeof(Ref);
-  result->items = std::move(items);
+  result->items.assign(items.begin(), items.end());
   return result;
 }
 
-void Interpreter::append(Sequence* sequence, const std::vector<Ref>& items) {
-  const std::vector<Ref> copy = &items == &sequence->items ? items : std::vector<Ref>();
-  const std::vector<Ref>& source = copy.empty() ? items : copy;
-  const size_t room = kMostItems - std::min(kMostItems, sequence->items.size());
-  const size_t count = std::min(room, source.size());
-  memory_ += count * sizeof(Ref);
-  sequence->items.insert(sequence->items.end(), source.begin(),
-                         source.begin() + static_cast<ptrdiff_t>(count));
-  if (count < source.size()) sequence->open = true;
+// The items may be the sequence's own: what has grown leaves the old array as it is.
+void Interpreter::append(Sequence* sequence, std::span<const Ref> items) {
+  List& own = sequence->items;
+  const size_t room = kMostItems - std::min(kMostItems, own.size());
+  const size_t count = std::min(room, items.size());
+  if (own.size() + count > own.capacity()) own.reserve(2 * (own.size() + count));
+  for (size_t i = 0; i < count; i++) own.push_back(items[i]);
+  if (count < items.size()) sequence->open = true;
 }
 
 // 0: the running code's.
@@ -212,98 +206,119 @@ Module* Interpreter::module_of_frame(size_t depth) {
   return depth < frames_.size() ? frames_[frames_.size() - 1 - depth].scope->module : nullptr;
 }
 
-std::string_view Interpreter::keep(std::string text) {
-  return *kept_.insert(std::move(text)).first;
+std::string_view Interpreter::keep_dotted(std::string_view a, std::string_view b) {
+  return keep(fmt::format("{}.{}", a, b));
 }
 
 // --- dictionaries
 
-std::optional<std::string> Interpreter::key_of(Ref value) {
+bool is_key(Ref value) {
   switch (value->type) {
     case Type::kStr:
-      return "s:" + static_cast<Str*>(value)->text;
     case Type::kBytes:
-      return "b:" + static_cast<Str*>(value)->text;
     case Type::kPath:
-      return "p:" + static_cast<Str*>(value)->text;
     case Type::kInt:
     case Type::kBool:
-      return "i:" + std::to_string(static_cast<Int*>(value)->value);
     case Type::kNone:
-      return "none";
-    case Type::kTuple: {
-      std::string key = "t:";
-      for (Ref item : static_cast<Sequence*>(value)->items) {
-        const auto part = key_of(item);
-        if (!part) return std::nullopt;
-        key += *part + ",";
-      }
-      return key;
-    }
     case Type::kFunction:
     case Type::kClass:
     case Type::kModule:
     case Type::kModel:
-      return fmt::format("@{}", static_cast<const void*>(value));
+      return true;
+    case Type::kTuple: {
+      const List& items = static_cast<Sequence*>(value)->items;
+      return std::all_of(items.begin(), items.end(), is_key);
+    }
     default:
-      return std::nullopt;
+      return false;
   }
 }
 
-Ref Interpreter::dict_get(Dict* dict, Ref key) {
-  const auto text = key_of(key);
-  if (!text) return nullptr;
-  const auto found = dict->index.find(*text);
-  return found == dict->index.end() ? nullptr : dict->items[found->second].second;
+uint32_t KeyTraits::hash(Ref key) {
+  switch (key->type) {
+    case Type::kStr:
+    case Type::kBytes:
+    case Type::kPath:
+      return hash_of_text(static_cast<const Str*>(key)->text);
+    case Type::kInt:
+    case Type::kBool:
+      return hash_of_bytes(static_cast<const Int*>(key)->value);
+    case Type::kNone:
+      return 1;
+    case Type::kTuple: {
+      uint32_t result = 2;
+      for (Ref item : static_cast<Sequence*>(key)->items) result = 31 * result + hash(item);
+      return result;
+    }
+    default:
+      return hash_of_bytes(key);
+  }
 }
 
-Ref Interpreter::dict_get(Dict* dict, const std::string& text) {
-  const auto found = dict->index.find("s:" + text);
-  return found == dict->index.end() ? nullptr : dict->items[found->second].second;
+bool KeyTraits::equal(Ref a, Ref b) {
+  if (a == b) return true;
+  const auto kind = [](Ref value) {  // 1 == True
+    return value->type == Type::kBool ? Type::kInt : value->type;
+  };
+  if (kind(a) != kind(b)) return false;
+  switch (kind(a)) {
+    case Type::kStr:
+    case Type::kBytes:
+    case Type::kPath:
+      return static_cast<const Str*>(a)->text == static_cast<const Str*>(b)->text;
+    case Type::kInt:
+      return static_cast<const Int*>(a)->value == static_cast<const Int*>(b)->value;
+    case Type::kNone:
+      return true;
+    case Type::kTuple: {
+      const List &x = static_cast<Sequence*>(a)->items, &y = static_cast<Sequence*>(b)->items;
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), equal);
+    }
+    default:
+      return false;
+  }
+}
+
+Ref Interpreter::dict_get(const Dict* dict, Ref key) {
+  return is_key(key) ? dict->items.get(key) : nullptr;
+}
+
+Ref Interpreter::dict_get(const Dict* dict, std::string_view text) {
+  Str key(Type::kStr, text);
+  return dict->items.get(&key);
 }
 
 void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   if (dict == sys_modules_ || dict == environment_) effects_++;
-  auto text = key_of(key);
-  if (!text) {
-    dict->open = true;
-    dict->items.emplace_back(key, value);
-    return;
-  }
-  const auto [at, fresh] = dict->index.try_emplace(std::move(*text), dict->items.size());
-  if (fresh) {
-    dict->items.emplace_back(key, value);
+  if (is_key(key)) {
+    dict->items[key] = value;
   } else {
-    dict->items[at->second].second = value;
+    dict->open = true;
   }
 }
 
-void Interpreter::dict_set(Dict* dict, const std::string& text, Ref value) {
-  dict_set(dict, string(text), value);
-}
-
-void Interpreter::dict_remove(Dict* dict, const std::string& key) {
-  const auto found = dict->index.find(key);
-  if (found == dict->index.end()) return;
-  dict->items[found->second] = {nullptr, nullptr};
-  dict->index.erase(found);
+void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
+  if (dict == sys_modules_ || dict == environment_) effects_++;
+  Str key(Type::kStr, text);
+  if (Ref* known = dict->items.find(&key)) {
+    *known = value;
+  } else {
+    dict->items[constant(keep(text))] = value;
+  }
 }
 
 Ref Interpreter::subscript(Ref object, Ref key) {
   if (Instance* instance = as<Instance>(object, Type::kInstance)) {
     if (Ref method = class_attribute(instance->of, "__getitem__")) {
-      Arguments arguments;
-      arguments.positional.push_back(key);
-      return call(bind_method(method, instance, instance->of), arguments);
+      return call(bind_method(method, instance, instance->of), Arguments(arena_, {key}));
     }
     if (!instance->items) return opaque_;
     object = instance->items;
   }
   if (Dict* dict = as<Dict>(object, Type::kDict)) {
     if (Ref value = dict_get(dict, key)) return value;
-    const auto text = key_of(key);
-    if (dict->open || !text) return opaque_;
-    return expects("KeyError") ? raise("KeyError", display(key).value_or(*text)) : opaque_;
+    if (dict->open || !is_key(key) || !expects("KeyError")) return opaque_;
+    return raise("KeyError", std::string(display(key).value_or("")));
   }
   Int* at = as<Int>(key, Type::kInt);
   if (Sequence* sequence = sequence_of(object)) {
@@ -317,10 +332,10 @@ Ref Interpreter::subscript(Ref object, Ref key) {
                : raise("IndexError", "list index out of range");
   }
   if (object->type == Type::kStr && at) {
-    const std::string& text = static_cast<Str*>(object)->text;
+    const std::string_view text = static_cast<Str*>(object)->text;
     const auto size = static_cast<int64_t>(text.size());
     const int64_t place = at->value < 0 ? at->value + size : at->value;
-    if (place >= 0 && place < size) return string(std::string(1, text[static_cast<size_t>(place)]));
+    if (place >= 0 && place < size) return constant(text.substr(static_cast<size_t>(place), 1));
     return expects("IndexError") ? raise("IndexError", "string index out of range") : opaque_;
   }
   if (object->type == Type::kClass) return object;  // List[int]
@@ -331,9 +346,8 @@ bool Interpreter::set_item(Ref object, Ref key, Ref value) {
   effects_++;
   if (Instance* instance = as<Instance>(object, Type::kInstance)) {
     if (Ref method = class_attribute(instance->of, "__setitem__")) {
-      Arguments arguments;
-      arguments.positional = {key, value};
-      return call(bind_method(method, instance, instance->of), arguments) != nullptr;
+      return call(bind_method(method, instance, instance->of),
+                  Arguments(arena_, {key, value})) != nullptr;
     }
     if (!instance->items) return true;
     object = instance->items;
@@ -355,14 +369,14 @@ bool Interpreter::set_item(Ref object, Ref key, Ref value) {
   return true;
 }
 
-std::optional<std::string> Interpreter::display(Ref value) {
+std::optional<std::string_view> Interpreter::display(Ref value) {
   switch (value->type) {
     case Type::kStr:
     case Type::kPath:
     case Type::kVersion:
       return static_cast<Str*>(value)->text;
     case Type::kInt:
-      return std::to_string(static_cast<Int*>(value)->value);
+      return keep(std::to_string(static_cast<Int*>(value)->value));
     case Type::kBool:
       return static_cast<Int*>(value)->value ? "True" : "False";
     case Type::kNone:
@@ -477,8 +491,7 @@ void Interpreter::run_program() {
 }
 
 Plan Interpreter::run() {
-  scopes_.emplace_back();
-  Scope* scope = &scopes_.back();
+  auto* scope = make<Scope>();
   auto* nobody = new_module({"", ModuleKind::kBuiltin, "", {}});
   scope->names = &nobody->names;
   scope->module = nobody;

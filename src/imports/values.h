@@ -2,22 +2,23 @@
 //
 // A value is exact or opaque. Opaque stands for anything that only a running program knows; it
 // carries the dotted name by which the program reached it, when there is one, because the table of
-// native functions that open libraries goes by name. Values are never freed before the plan is
-// made.
+// native functions that open libraries goes by name. Values live in the interpreter's arena until
+// the plan is made: they are never destroyed, and hold nothing but memory of that arena. Texts
+// point into it too, or into source that lives as long.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/arena.h"
 #include "imports/finder.h"
 #include "imports/syntax.h"
+#include "imports/tables.h"
 
 namespace cohabit::python {
 
@@ -48,15 +49,19 @@ struct Value {
   Type type;
   explicit Value(Type kind) : type(kind) {}
   Value(const Value&) = delete;
-  virtual ~Value() = default;
 };
 using Ref = Value*;
+using List = std::pmr::vector<Ref>;
 
-using Namespace = std::unordered_map<std::string_view, Ref>;
+struct NameTraits {
+  static uint32_t hash(std::string_view name) { return hash_of_text(name); }
+  static bool equal(std::string_view a, std::string_view b) { return a == b; }
+};
+using Namespace = OrderedTable<std::string_view, Ref, NameTraits>;
 
 struct Opaque : Value {
-  std::string name;  // "torch._C._cuda_init"; empty: not known
-  explicit Opaque(std::string dotted = "") : Value(Type::kOpaque), name(std::move(dotted)) {}
+  std::string_view name;  // "torch._C._cuda_init"; empty: not known
+  explicit Opaque(std::string_view dotted = "") : Value(Type::kOpaque), name(dotted) {}
 };
 
 struct Int : Value {  // kBool, kInt
@@ -65,34 +70,40 @@ struct Int : Value {  // kBool, kInt
 };
 
 struct Str : Value {  // kStr, kBytes, kPath, kVersion
-  std::string text;
-  Str(Type kind, std::string characters) : Value(kind), text(std::move(characters)) {}
+  std::string_view text;
+  Str(Type kind, std::string_view characters) : Value(kind), text(characters) {}
 };
 
 struct Sequence : Value {  // kTuple, kList, kSet
-  std::vector<Ref> items;
+  List items;
   bool open = false;  // more items than these may be there
-  explicit Sequence(Type kind) : Value(kind) {}
+  Sequence(Arena& arena, Type kind) : Value(kind), items(&arena) {}
 };
 
-// Keys are kept by their text: "s:name", "i:3"; others make the dictionary open.
+// Whether a value can be a key of a dictionary that is found again. Others make it open.
+bool is_key(Ref value);
+struct KeyTraits {
+  static uint32_t hash(Ref key);
+  static bool equal(Ref a, Ref b);
+};
+
 struct Dict : Value {
-  std::vector<std::pair<Ref, Ref>> items;
-  std::unordered_map<std::string, size_t> index;
+  OrderedTable<Ref, Ref, KeyTraits> items;  // all of them are keys in the sense of is_key
   bool open = false;
-  Dict() : Value(Type::kDict) {}
+  explicit Dict(Arena& arena) : Value(Type::kDict), items(arena) {}
 };
 
 struct Module : Value {
   enum State : uint8_t { kFresh, kRunning, kDone, kFailed };
-  ModuleSpec spec;
-  std::string package;  // __package__
+  const ModuleSpec& spec;    // the interpreter's
+  std::string_view package;  // __package__
   Namespace names;
   // Names that we do not know of may be there: native code, a star import of such, globals().
   bool open = false;
   State state = kFresh;
   const Syntax* syntax = nullptr;
-  Module() : Value(Type::kModule) {}
+  Module(Arena& arena, const ModuleSpec& found)
+      : Value(Type::kModule), spec(found), names(arena) {}
 };
 
 // Variables of a module, a function call or a class body. Not movable.
@@ -101,12 +112,14 @@ struct Scope {
   Namespace* names = &own;  // a module's: those of the module
   Scope* outer = nullptr;   // the enclosing function's
   Module* module = nullptr;
-  std::vector<std::string_view> globals;
-  std::vector<std::string_view> nonlocals;
+  std::pmr::vector<std::string_view> globals;
+  std::pmr::vector<std::string_view> nonlocals;
   struct Class* defining = nullptr;  // in a class body
   Ref self = nullptr;                // first argument of the running function
   bool is_module() const { return names != &own; }
   struct Class* owner = nullptr;  // the class that the running function belongs to: super()
+  explicit Scope(Arena& arena) : own(arena), globals(&arena), nonlocals(&arena) {}
+  Scope(const Scope&) = delete;
 };
 
 struct Function : Value {
@@ -115,7 +128,7 @@ struct Function : Value {
   const Expr* lambda = nullptr;
   const Syntax* syntax = nullptr;  // that has the body
   std::span<const Parameter> parameters;
-  std::vector<Ref> defaults;  // by parameter; null: none
+  List defaults;  // by parameter; null: none
   Module* module = nullptr;
   Scope* outer = nullptr;
   Class* owner = nullptr;
@@ -123,7 +136,7 @@ struct Function : Value {
   Namespace attributes;
   uint8_t dull_runs = 0;  // runs that did nothing and told nothing
   bool checked = false, is_generator = false;
-  Function() : Value(Type::kFunction) {}
+  explicit Function(Arena& arena) : Value(Type::kFunction), defaults(&arena), attributes(arena) {}
 };
 
 struct Method : Value {
@@ -135,10 +148,10 @@ struct Method : Value {
 struct Class : Value {
   std::string_view name;
   Module* module = nullptr;
-  std::vector<Class*> bases;
+  std::pmr::vector<Class*> bases;
   bool open = false;  // a base is opaque
   Namespace names;
-  Class() : Value(Type::kClass) {}
+  explicit Class(Arena& arena) : Value(Type::kClass), bases(&arena), names(arena) {}
 };
 
 struct Instance : Value {
@@ -148,13 +161,18 @@ struct Instance : Value {
   Dict* items = nullptr;  // of subclasses of dict
   Sequence* arguments = nullptr;
   Instance* target = nullptr;  // of super(): whose methods they are; `of` has the bases
-  explicit Instance(Class* type_of) : Value(Type::kInstance), of(type_of) {}
+  Instance(Arena& arena, Class* type_of) : Value(Type::kInstance), of(type_of), names(arena) {}
 };
 
 struct Arguments {
-  std::vector<Ref> positional;
-  std::vector<std::pair<std::string_view, Ref>> keywords;
+  List positional;
+  std::pmr::vector<std::pair<std::string_view, Ref>> keywords;
   bool open = false;  // * or ** of something opaque was among them
+
+  Arguments() = default;
+  explicit Arguments(Arena& arena) : positional(&arena), keywords(&arena) {}
+  Arguments(Arena& arena, std::initializer_list<Ref> values)
+      : positional(values, &arena), keywords(&arena) {}
 
   Ref get(size_t position, std::string_view keyword = "") const {
     if (position < positional.size()) return positional[position];
@@ -179,7 +197,7 @@ template <class T>
 T* as(Ref value, Type type) {
   return value && value->type == type ? static_cast<T*>(value) : nullptr;
 }
-inline const std::string* text_of(Ref value) {
+inline const std::string_view* text_of(Ref value) {
   if (!value) return nullptr;
   if (value->type == Type::kStr || value->type == Type::kPath)
     return &static_cast<const Str*>(value)->text;
