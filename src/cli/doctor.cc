@@ -127,13 +127,9 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return examine_one(options, world, plan_program(world, *subject.program, environment), report);
   }
   examine_environment(world, report, std::nullopt);
-  std::vector<std::vector<std::string>> orders = {subject.imports};
-  if (subject.imports.empty()) orders = orders_of(find_frameworks(world));
-  for (const std::vector<std::string>& order : orders)
-    if (auto done = examine_one(options, world, plan_sequence(world, order, environment), report);
-        !done)
-      return done;
-  return {};
+  if (subject.imports.empty())
+    return examine_orders(world, find_frameworks(world), environment, report);
+  return examine_one(options, world, plan_sequence(world, subject.imports, environment), report);
 }
 
 Result<report::Report> examine(const DoctorOptions& options, const Tree& tree) {

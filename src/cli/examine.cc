@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "findings/environment.h"
 #include "findings/rule.h"
+#include "imports/join.h"
 #include "report/tsv.h"
 #include "sim/planned_process.h"
 #include "sim/simulation.h"
@@ -131,15 +133,31 @@ Sequence plan_program(World& world, const Program& program,
   return sequence;
 }
 
-Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
-                              const SequenceOutputs& outputs) {
-  const Trace& trace = sequence.trace;
-  const bool failed = trace.exit_status.value_or(0) != 0;
+namespace {
+
+std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence) {
+  const bool failed = sequence.trace.exit_status.value_or(0) != 0;
   sim::Options settings;
   settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
   settings.cache = &world.bindings;
-  sim::Simulation simulation(world.images, world.machine, trace.start, settings);
-  simulation.run(trace.calls);
+  auto simulation = std::make_unique<sim::Simulation>(world.images, world.machine,
+                                                      sequence.trace.start, settings);
+  simulation->run(sequence.trace.calls);
+  return simulation;
+}
+
+// Whether the opens end as the plan supposed.
+bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
+  const auto& results = simulation.results();
+  return std::equal(results.begin(), results.end(), plan.opens.begin(), plan.opens.end(),
+                    [](const sim::CallResult& result, const python::PlannedOpen& open) {
+                      return result.failed != open.error.empty();
+                    });
+}
+
+Result<void> judge(World& world, const Sequence& sequence, const sim::Simulation& simulation,
+                   report::Report& report, const SequenceOutputs& outputs) {
+  const Trace& trace = sequence.trace;
   const Ownership ownership =
       read_ownership(world.tree, world.distributions, simulation, sequence.imports);
   const ProcessView process(simulation, ownership, trace.start.tracer);
@@ -167,6 +185,54 @@ Result<void> examine_sequence(World& world, const Sequence& sequence, report::Re
       return done;
   if (!outputs.bindings.empty())
     return report::write_file(outputs.bindings, report::bindings_table(simulation));
+  return {};
+}
+
+// The plan of `first` and that of `second` as one; nothing if only planning both can tell.
+std::optional<Sequence> join_sequences(const Sequence& first, const Sequence& second) {
+  auto joined = python::join_plans(*first.plan, *second.plan);
+  if (!joined) return std::nullopt;
+  Sequence sequence;
+  sequence.imports = first.imports;
+  sequence.imports.insert(sequence.imports.end(), second.imports.begin(), second.imports.end());
+  sequence.trace = first.trace;
+  for (const size_t open : joined->second_opens)
+    sequence.trace.calls.push_back(second.trace.calls[open]);
+  sequence.plan = std::move(joined->plan);
+  return sequence;
+}
+
+Result<void> examine_pair(World& world, const Sequence& first, const Sequence& second,
+                          const std::map<std::string, std::string>& environment,
+                          report::Report& report) {
+  if (const auto joined = join_sequences(first, second)) {
+    const auto simulation = simulate(world, *joined);
+    if (agrees(*simulation, *joined->plan)) return judge(world, *joined, *simulation, report, {});
+  }
+  const Sequence planned = plan_sequence(world, {first.imports[0], second.imports[0]}, environment);
+  return examine_sequence(world, planned, report);
+}
+
+}  // namespace
+
+Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
+                              const SequenceOutputs& outputs) {
+  return judge(world, sequence, *simulate(world, sequence), report, outputs);
+}
+
+Result<void> examine_orders(World& world, const std::vector<std::string>& modules,
+                            const std::map<std::string, std::string>& environment,
+                            report::Report& report) {
+  std::vector<Sequence> alone;
+  for (const std::string& module : modules) {
+    alone.push_back(plan_sequence(world, {module}, environment));
+    if (auto done = examine_sequence(world, alone.back(), report); !done) return done;
+  }
+  for (const Sequence& first : alone)
+    for (const Sequence& second : alone) {
+      if (&first == &second) continue;
+      if (auto done = examine_pair(world, first, second, environment, report); !done) return done;
+    }
   return {};
 }
 

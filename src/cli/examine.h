@@ -58,8 +58,12 @@ Result<void> examine_sequence(World& world, const Sequence& sequence, report::Re
 
 // The frameworks of this environment, by the module that one imports.
 std::vector<std::string> find_frameworks(const World& world);
-// Each alone, then every order of every pair.
+// Each of them alone, then every order of every pair.
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules);
+// Examines these, in that order.
+Result<void> examine_orders(World& world, const std::vector<std::string>& modules,
+                            const std::map<std::string, std::string>& environment,
+                            report::Report& report);
 
 // Everything that metadata and files say about the environment itself. `directory`: what stands
 // first in sys.path.

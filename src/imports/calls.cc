@@ -213,8 +213,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
     return bound;
   }
   if (Ref hook = class_attribute(object->of, "__getattr__"); hook && !name.starts_with("__")) {
-    Ref value =
-        call(bind_method(hook, object, object->of), Arguments(arena_, {string(name)}));
+    Ref value = call(bind_method(hook, object, object->of), Arguments(arena_, {string(name)}));
     if (value) return value;
     if (!raised_is("AttributeError")) {
       *raised = true;
@@ -415,8 +414,7 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
     } else if (parameter.kind == Parameter::kVarKeywords) {
       auto* rest = make<Dict>();
       for (size_t k = 0; k < arguments.keywords.size(); k++)
-        if (!used[k])
-          dict_set(rest, arguments.keywords[k].first, arguments.keywords[k].second);
+        if (!used[k]) dict_set(rest, arguments.keywords[k].first, arguments.keywords[k].second);
       rest->open = arguments.open;
       value = rest;
     } else {

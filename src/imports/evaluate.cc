@@ -325,7 +325,7 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
     if (a->type != b->type) return std::nullopt;
     return compare_versions(static_cast<Str*>(a)->text, static_cast<Str*>(b)->text) == 0;
   }
-  if (const std::string_view* x = text_of(a), *y = text_of(b); x && y) return *x == *y;
+  if (const std::string_view *x = text_of(a), *y = text_of(b); x && y) return *x == *y;
   if (a->type == Type::kBytes && b->type == Type::kBytes)
     return static_cast<Str*>(a)->text == static_cast<Str*>(b)->text;
   Sequence *x = sequence_of(a), *y = sequence_of(b);
@@ -369,15 +369,18 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
       break;
   }
   if (a->type == Type::kVersion || b->type == Type::kVersion) {
-    const std::string_view* x = a->type == Type::kVersion ? &static_cast<Str*>(a)->text : text_of(a);
-    const std::string_view* y = b->type == Type::kVersion ? &static_cast<Str*>(b)->text : text_of(b);
+    const std::string_view* x =
+        a->type == Type::kVersion ? &static_cast<Str*>(a)->text : text_of(a);
+    const std::string_view* y =
+        b->type == Type::kVersion ? &static_cast<Str*>(b)->text : text_of(b);
     if (!x || !y) return std::nullopt;
     return decide(op, compare_versions(*x, *y));
   }
   const auto is_number = [](Ref v) { return v->type == Type::kInt || v->type == Type::kBool; };
   if (is_number(a) && is_number(b))
     return decide(op, three_way(static_cast<Int*>(a)->value, static_cast<Int*>(b)->value));
-  if (const std::string_view* x = text_of(a), *y = text_of(b); x && y) return decide(op, x->compare(*y));
+  if (const std::string_view *x = text_of(a), *y = text_of(b); x && y)
+    return decide(op, x->compare(*y));
   Sequence *x = as<Sequence>(a, Type::kTuple), *y = as<Sequence>(b, Type::kTuple);
   if (!x) x = as<Sequence>(a, Type::kList);
   if (!y) y = as<Sequence>(b, Type::kList);
@@ -399,6 +402,7 @@ std::optional<bool> Interpreter::contains(Ref container, Ref item) {
   }
   if (Dict* dict = as<Dict>(container, Type::kDict)) {
     if (!is_key(item)) return std::nullopt;
+    observe(dict, item);
     if (dict->items.contains(item)) return true;
     return dict->open ? std::nullopt : std::optional(false);
   }

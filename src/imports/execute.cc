@@ -590,8 +590,7 @@ bool Interpreter::delete_target(const Expr& target) {
       Ref object = evaluate(*target.items[0]);
       Ref key = object ? evaluate(*target.items[1]) : nullptr;
       if (!key) return false;
-      if (Dict* dict = as<Dict>(object, Type::kDict))
-        if (is_key(key)) dict->items.erase(key);
+      if (Dict* dict = as<Dict>(object, Type::kDict)) dict_erase(dict, key);
       return true;
     }
     default:

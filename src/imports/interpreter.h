@@ -100,6 +100,7 @@ class Interpreter {
   static Ref dict_get(const Dict* dict, std::string_view text);
   void dict_set(Dict* dict, Ref key, Ref value);
   void dict_set(Dict* dict, std::string_view text, Ref value);
+  void dict_erase(Dict* dict, Ref key);
   std::optional<std::string_view> display(Ref value);  // str()
   std::optional<bool> is_instance(Ref value, Ref types);
   std::optional<bool> is_subclass(Class* type, Ref types);
@@ -131,12 +132,15 @@ class Interpreter {
   Dict* sys_modules() { return sys_modules_; }
   Dict* environment() { return environment_; }
   Sequence* sys_path() { return sys_path_; }
-  int dlopen_flags = 2;
+  static constexpr int kRtldNow = 2;
+  int dlopen_flags = kRtldNow;
   // A call of dlopen by code of `caller` (a path). Null if it failed; it then raised OSError.
   Ref open_library(const std::optional<std::string>& name, int flags, const std::string& caller);
   // Path of the loaded extension module or library that a dotted native name belongs to.
   std::string library_of(std::string_view native_name);
   void undecided(std::string what);
+  // The program asks whether a key is in a dictionary: of some it depends how it goes on.
+  void observe(const Dict* dict, Ref key);
   Scope* scope() { return frames_.empty() ? nullptr : frames_.back().scope; }
   Module* current_module() { return frames_.empty() ? nullptr : frames_.back().scope->module; }
   Module* module_of_frame(size_t depth);
@@ -247,7 +251,10 @@ class Interpreter {
   void start_up();
   void run_program();
   std::optional<ModuleSpec> find_main(const std::string& name);
-  void finish(Plan& plan);
+  bool is_standard(const Module* module) const;
+  void note(PlanEvent::Kind kind, size_t index);
+  void note_sought(PlanEvent::Kind kind, std::string_view name);
+  void finish(const std::vector<Ref>& path);
 
   Finder& finder_;
   Images& images_;
@@ -281,6 +288,8 @@ class Interpreter {
   };
   std::vector<Expected> catching_;
   int module_depth_ = 0;
+  bool started_ = false;  // start-up is over
+  std::vector<std::string> variables_set_;
 };
 
 // What the interpreter itself computes, see models.h.
@@ -288,7 +297,7 @@ struct ModelRow {
   std::string_view name;  // full: "posixpath.join", "Path.parent()"
   ModelFunction function;
 };
-const ModelRow* find_model(std::string_view dotted);                       // null: none
+const ModelRow* find_model(std::string_view dotted);                        // null: none
 const ModelRow* find_model(std::string_view owner, std::string_view name);  // "posixpath", "join"
 // All functions of a module: "sys", "posix".
 std::vector<const ModelRow*> models_of(std::string_view module);

@@ -159,8 +159,7 @@ Ref model_dict(I& in, Ref, const A& a) {
   auto* result = in.make<Dict>();
   result->open = a.open;
   if (Dict* source = as<Dict>(a.get(0), Type::kDict)) {
-    for (const auto& [key, value] : source->items)
-      in.dict_set(result, key, value);
+    for (const auto& [key, value] : source->items) in.dict_set(result, key, value);
     result->open |= source->open;
   } else if (a.get(0)) {
     const auto items = in.elements(a.get(0));
@@ -341,8 +340,7 @@ Ref model_dir(I& in, Ref, const A& a) {
   Module* module = as<Module>(a.get(0), Type::kModule);
   if (!module) return in.opaque();
   auto* result = in.list({});
-  for (const auto& [name, value] : module->names)
-    result->items.push_back(in.constant(name));
+  for (const auto& [name, value] : module->names) result->items.push_back(in.constant(name));
   std::sort(result->items.begin(), result->items.end(),
             [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
   result->open = module->open;
@@ -404,8 +402,7 @@ Ref model_type(I& in, Ref, const A& a) {
     }
     if (Dict* names = as<Dict>(a.positional[2], Type::kDict)) {
       for (const auto& [key, value] : names->items)
-        if (const std::string_view* text = text_of(key))
-          type->names[*text] = value;
+        if (const std::string_view* text = text_of(key)) type->names[*text] = value;
       type->open |= names->open;
     } else {
       type->open = true;

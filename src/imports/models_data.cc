@@ -86,8 +86,9 @@ Ref distribution_version(I& in, Ref, const A& a) {
 Ref distribution_files(I& in, Ref self, const A&) {
   Instance* known = as<Instance>(self, Type::kInstance);
   const std::string_view* metadata = known ? text_of(known->names["_metadata"]) : nullptr;
-  const auto record =
-      metadata ? in.tree().read_text(std::string(*metadata) + "/RECORD", 16 * kMostText) : std::nullopt;
+  const auto record = metadata
+                          ? in.tree().read_text(std::string(*metadata) + "/RECORD", 16 * kMostText)
+                          : std::nullopt;
   if (!record) return in.opaque();
   const std::string_view site = metadata->substr(0, metadata->rfind('/') + 1);
   auto* files = in.list({});

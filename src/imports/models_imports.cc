@@ -11,8 +11,6 @@ namespace {
 using I = Interpreter;
 using A = Arguments;
 
-constexpr int kRtldNow = 2;
-
 std::string_view trimmed_dots(std::string_view name, uint32_t* level) {
   *level = 0;
   while (*level < name.size() && name[*level] == '.') (*level)++;
@@ -88,7 +86,7 @@ Ref find_spec(I& in, Ref, const A& a) {
 }
 
 Ref spec_from_file(I& in, Ref, const A& a) {
-  const std::string_view* name = text_of(a.get(0, "name")), *path = text_of(a.get(1, "location"));
+  const std::string_view *name = text_of(a.get(0, "name")), *path = text_of(a.get(1, "location"));
   if (!name || !path) return in.opaque();
   Instance* spec = describe(in, *name, *path);
   if (Ref search = a.get(9, "submodule_search_locations")) {
@@ -183,7 +181,7 @@ Ref dlopen(I& in, Ref self, const A& a) {
     return in.opaque();
   }
   Int* mode = as<Int>(a.get(1), Type::kInt);
-  const int flags = (mode ? static_cast<int>(mode->value) : 0) | kRtldNow;
+  const int flags = (mode ? static_cast<int>(mode->value) : 0) | I::kRtldNow;
   const auto* callee = static_cast<Opaque*>(self);
   std::string caller;
   if (self && self->type == Type::kOpaque) caller = in.library_of(callee->name);

@@ -245,7 +245,8 @@ Ref glob_glob(I& in, Ref, const A& a) {
 Ref os_getenv(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(0));
   if (!name) return in.opaque();
-  if (Ref value = in.dict_get(in.environment(), *name)) return value;
+  in.observe(in.environment(), a.get(0));
+  if (Ref value = I::dict_get(in.environment(), *name)) return value;
   return a.get(1, "default") ? a.get(1, "default") : in.none();
 }
 

@@ -138,7 +138,8 @@ Ref split(I& in, Ref self, const A& a, bool from_right) {
     return in.opaque();
   Int* most = as<Int>(call.arguments.get(1, "maxsplit"), Type::kInt);
   auto* result = in.list({});
-  for (const std::string_view part : split_text(*call.text(), separator, most ? most->value : -1, from_right))
+  for (const std::string_view part :
+       split_text(*call.text(), separator, most ? most->value : -1, from_right))
     result->items.push_back(in.constant(part));
   return result;
 }
@@ -199,7 +200,8 @@ Ref str_join(I& in, Ref self, const A& a) {
 
 Ref str_replace(I& in, Ref self, const A& a) {
   const Call call(self, a);
-  const std::string_view* from = text_of(call.arguments.get(0)), *to = text_of(call.arguments.get(1));
+  const std::string_view *from = text_of(call.arguments.get(0)),
+                         *to = text_of(call.arguments.get(1));
   if (!call.text() || !from || !to || from->empty()) return in.opaque();
   std::string result;
   const std::string_view text = *call.text();
@@ -423,6 +425,7 @@ Ref dict_get(I& in, Ref self, const A& a) {
   Dict* dict = dict_of(self);
   if (!dict || !a.get(0)) return in.opaque();
   if (!is_key(a.get(0))) return in.opaque();
+  in.observe(dict, a.get(0));
   if (Ref value = I::dict_get(dict, a.get(0))) return value;
   if (dict->open) return in.opaque();
   return a.get(1, "default") ? a.get(1, "default") : in.none();
@@ -431,7 +434,8 @@ Ref dict_get(I& in, Ref self, const A& a) {
 Ref dict_setdefault(I& in, Ref self, const A& a) {
   Dict* dict = dict_of(self);
   if (!dict || !a.get(0)) return in.opaque();
-  if (Ref value = in.dict_get(dict, a.get(0))) return value;
+  in.observe(dict, a.get(0));
+  if (Ref value = I::dict_get(dict, a.get(0))) return value;
   Ref value = a.get(1) ? a.get(1) : in.none();
   in.dict_set(dict, a.get(0), value);
   return dict->open ? in.opaque() : value;
@@ -441,21 +445,22 @@ Ref dict_pop(I& in, Ref self, const A& a) {
   Dict* dict = dict_of(self);
   Ref key = a.get(0);
   if (!dict || !key || !is_key(key)) return in.opaque();
+  in.observe(dict, key);
   if (Ref value = I::dict_get(dict, key)) {
-    dict->items.erase(key);
+    in.dict_erase(dict, key);
     return value;
   }
   if (dict->open) return in.opaque();
   if (a.get(1)) return a.get(1);
-  return in.expects("KeyError") ? in.raise("KeyError", std::string(in.display(key).value_or(""))) : in.opaque();
+  return in.expects("KeyError") ? in.raise("KeyError", std::string(in.display(key).value_or("")))
+                                : in.opaque();
 }
 
 Ref dict_update(I& in, Ref self, const A& a) {
   Dict* dict = dict_of(self);
   if (!dict) return in.none();
   if (Dict* other = dict_of(a.get(0))) {
-    for (const auto& [key, value] : other->items)
-      in.dict_set(dict, key, value);
+    for (const auto& [key, value] : other->items) in.dict_set(dict, key, value);
     dict->open |= other->open;
   } else if (a.get(0)) {
     dict->open = true;

@@ -119,6 +119,7 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
     dict_set(sys_modules_, name, value);
     return value;
   }
+  note_sought(PlanEvent::kMissing, name);
   return raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
 }
 
@@ -215,7 +216,9 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
     if (current_module()) planned.importer = current_module()->spec.name;
     planned.line = frames_.back().line;
   }
+  const size_t index = plan_.modules.size();
   plan_.modules.push_back(std::move(planned));
+  note(PlanEvent::kEnter, index);
   Ref loaded = module;
   switch (spec.kind) {
     case ModuleKind::kSource:
@@ -235,6 +238,7 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
     case ModuleKind::kNamespace:
       break;
   }
+  note(PlanEvent::kLeave, index);
   if (!loaded) {
     module->state = Module::kFailed;
     sys_modules_->items.erase(constant(module->spec.name));
@@ -316,10 +320,13 @@ Ref Interpreter::run_text(std::string_view code, Dict* names) {
 
 Ref Interpreter::run_module(Module* module) {
   module->state = Module::kRunning;
+  const size_t index = plan_.modules.size();
   plan_.modules.push_back({module->spec.name, module->spec.kind, module->spec.path,
                            current_module() ? current_module()->spec.name : "",
                            frames_.empty() ? 0 : frames_.back().line});
+  note(PlanEvent::kEnter, index);
   Ref loaded = load_source(module);
+  note(PlanEvent::kLeave, index);
   module->state = loaded ? Module::kDone : Module::kFailed;
   return loaded;
 }
@@ -339,6 +346,7 @@ Ref Interpreter::open_library(const std::optional<std::string>& name, int flags,
   }
   const auto error = loader_.open(name, flags, caller);
   if (error) planned.error = *error;
+  note(PlanEvent::kOpen, plan_.opens.size());
   plan_.opens.push_back(std::move(planned));
   return error ? raise("OSError", *error) : opaque();
 }
@@ -374,6 +382,7 @@ Ref Interpreter::load_native(Module* module) {
   }
   const auto error = loader_.open(planned.name, planned.flags, "");
   if (error) planned.error = *error;
+  note(PlanEvent::kOpen, plan_.opens.size());
   plan_.opens.push_back(std::move(planned));
   if (error) return raise("ImportError", *error);
   module->open = true;
@@ -445,6 +454,31 @@ void Interpreter::undecided(std::string what) {
   if (!frames_.empty()) point.line = frames_.back().line;
   point.what = std::move(what);
   plan_.undecided.push_back(std::move(point));
+}
+
+void Interpreter::note(PlanEvent::Kind kind, size_t index) {
+  if (started_) plan_.events.push_back({kind, static_cast<uint32_t>(index)});
+}
+
+void Interpreter::note_sought(PlanEvent::Kind kind, std::string_view name) {
+  if (!started_) return;
+  note(kind, plan_.sought.size());
+  plan_.sought.emplace_back(name);
+}
+
+bool Interpreter::is_standard(const Module* module) const {
+  const std::string& library = finder_.standard_library();
+  return module && module->spec.path.starts_with(library) &&
+         module->spec.path.find("-packages/", library.size()) == std::string::npos;
+}
+
+void Interpreter::observe(const Dict* dict, Ref key) {
+  const std::string_view* name = text_of(key);
+  if (!name) return;
+  if (dict == environment_) note_sought(PlanEvent::kVariable, *name);
+  // The standard library asks what is loaded to describe it (logging: multiprocessing).
+  if (dict == sys_modules_ && !loaded_module(*name) && !is_standard(current_module()))
+    note_sought(PlanEvent::kMissing, *name);
 }
 
 Ref Interpreter::raise(std::string_view builtin, std::string message) {

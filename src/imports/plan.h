@@ -80,6 +80,20 @@ struct PlanCache {
   std::unordered_map<std::string, NativeStrings> natives;            // by path
 };
 
+// What happened while the program ran, in order: enough to tell how it goes in a process in which
+// other modules are loaded already (join.h).
+struct PlanEvent {
+  enum Kind : uint8_t {
+    kEnter,    // the code of modules[index] starts...
+    kLeave,    // ...and ends
+    kOpen,     // opens[index]
+    kMissing,  // the program asked for the module sought[index], which is not there
+    kVariable  // the program asked for the environment variable sought[index]
+  };
+  Kind kind;
+  uint32_t index;
+};
+
 struct Plan {
   std::vector<PlannedModule> modules;  // in the order in which their code starts
   std::vector<PlannedOpen> opens;
@@ -91,6 +105,12 @@ struct Plan {
   std::string failure_file;  // where it was raised
   uint32_t failure_line = 0;
   std::vector<std::string> problems;  // files that cannot be read or parsed, limits that were met
+
+  std::vector<PlanEvent> events;  // start-up left out
+  std::vector<std::string> sought;
+  std::vector<std::string> loaded;         // sys.modules at the end, sorted
+  std::vector<std::string> variables_set;  // names of environment variables, sorted
+  bool changes_imports = false;            // sys.path or the flags of dlopen are others now
 };
 
 // Runs on a thread of its own with a deep stack: Python's nesting is the program's to choose.

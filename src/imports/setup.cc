@@ -290,11 +290,20 @@ Ref Interpreter::dict_get(const Dict* dict, std::string_view text) {
 
 void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   if (dict == sys_modules_ || dict == environment_) effects_++;
+  if (dict == environment_ && started_)
+    variables_set_.emplace_back(text_of(key) ? *text_of(key) : "");
   if (is_key(key)) {
     dict->items[key] = value;
   } else {
     dict->open = true;
   }
+}
+
+void Interpreter::dict_erase(Dict* dict, Ref key) {
+  if (!is_key(key)) return;
+  if (dict == environment_ && started_)
+    variables_set_.emplace_back(text_of(key) ? *text_of(key) : "");
+  dict->items.erase(key);
 }
 
 void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
@@ -316,6 +325,7 @@ Ref Interpreter::subscript(Ref object, Ref key) {
     object = instance->items;
   }
   if (Dict* dict = as<Dict>(object, Type::kDict)) {
+    observe(dict, key);
     if (Ref value = dict_get(dict, key)) return value;
     if (dict->open || !is_key(key) || !expects("KeyError")) return opaque_;
     return raise("KeyError", std::string(display(key).value_or("")));
@@ -346,8 +356,8 @@ bool Interpreter::set_item(Ref object, Ref key, Ref value) {
   effects_++;
   if (Instance* instance = as<Instance>(object, Type::kInstance)) {
     if (Ref method = class_attribute(instance->of, "__setitem__")) {
-      return call(bind_method(method, instance, instance->of),
-                  Arguments(arena_, {key, value})) != nullptr;
+      return call(bind_method(method, instance, instance->of), Arguments(arena_, {key, value})) !=
+             nullptr;
     }
     if (!instance->items) return true;
     object = instance->items;
@@ -490,6 +500,19 @@ void Interpreter::run_program() {
   (void)run_file(module);
 }
 
+// What a program that follows in the same process would find changed.
+void Interpreter::finish(const std::vector<Ref>& path) {
+  for (const auto& [name, module] : sys_modules_->items)
+    if (const std::string_view* text = text_of(name)) plan_.loaded.emplace_back(*text);
+  std::sort(plan_.loaded.begin(), plan_.loaded.end());
+  std::sort(variables_set_.begin(), variables_set_.end());
+  plan_.variables_set = std::move(variables_set_);
+  Module* sys = as<Module>(loaded_module("sys"), Type::kModule);
+  plan_.changes_imports =
+      !sys || sys->names.get("path") != sys_path_ || dlopen_flags != kRtldNow ||
+      !std::equal(path.begin(), path.end(), sys_path_->items.begin(), sys_path_->items.end());
+}
+
 Plan Interpreter::run() {
   auto* scope = make<Scope>();
   auto* nobody = new_module({"", ModuleKind::kBuiltin, "", {}});
@@ -498,7 +521,10 @@ Plan Interpreter::run() {
   frames_.push_back({scope, 0, nullptr});
   start_up();
   clear_raised();
+  started_ = true;
+  const std::vector<Ref> path(sys_path_->items.begin(), sys_path_->items.end());
   run_program();
+  finish(path);
   if (exhausted()) {
     plan_.problems.push_back("the program asks for more work on import than the plan may do");
   } else if (raised_is("SystemExit")) {

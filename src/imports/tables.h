@@ -1,9 +1,9 @@
 // Hash tables of the abstract interpreter: names of a scope, keys of a dictionary.
 //
-// Both keep the order of insertion, as Python does, and live in an arena. Small ones, which are most,
-// are searched from front to back; the others have an index of slots. Most of a plan's time is spent
-// here, and most look-ups find nothing (a name is sought in the function, the module, the builtins),
-// so entries keep their hash and texts are only compared when it agrees.
+// Both keep the order of insertion, as Python does, and live in an arena. Small ones, which are
+// most, are searched from front to back; the others have an index of slots. Most of a plan's time
+// is spent here, and most look-ups find nothing (a name is sought in the function, the module, the
+// builtins), so entries keep their hash and texts are only compared when it agrees.
 #pragma once
 
 #include <algorithm>

@@ -102,8 +102,7 @@ struct Module : Value {
   bool open = false;
   State state = kFresh;
   const Syntax* syntax = nullptr;
-  Module(Arena& arena, const ModuleSpec& found)
-      : Value(Type::kModule), spec(found), names(arena) {}
+  Module(Arena& arena, const ModuleSpec& found) : Value(Type::kModule), spec(found), names(arena) {}
 };
 
 // Variables of a module, a function call or a class body. Not movable.

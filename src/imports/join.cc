@@ -1,0 +1,84 @@
+#include "imports/join.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+namespace cohabit::python {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+// Follows the second program, leaving out what is loaded.
+class Join {
+ public:
+  Join(const Plan& first, const Plan& second)
+      : second_(second),
+        loaded_(first.loaded.begin(), first.loaded.end()),
+        changed_(first.variables_set.begin(), first.variables_set.end()) {
+    joined_.plan = first;
+  }
+
+  std::optional<JoinedPlan> run() {
+    for (const PlanEvent& event : second_.events)
+      if (!step(event)) return std::nullopt;
+    append_points();
+    joined_.plan.failure = second_.failure;
+    joined_.plan.failure_file = second_.failure_file;
+    joined_.plan.failure_line = second_.failure_line;
+    return std::move(joined_);
+  }
+
+ private:
+  // False: the first program made a difference.
+  bool step(const PlanEvent& event) {
+    const bool is_module = event.kind == PlanEvent::kEnter || event.kind == PlanEvent::kLeave;
+    if (is_module && (skipped_ > 0 || is_loaded(event))) {
+      skipped_ += event.kind == PlanEvent::kEnter ? 1 : -1;
+      return true;
+    }
+    if (skipped_ > 0) return true;
+    switch (event.kind) {
+      case PlanEvent::kEnter:
+        joined_.plan.modules.push_back(second_.modules[event.index]);
+        return true;
+      case PlanEvent::kLeave:
+        return true;
+      case PlanEvent::kOpen:
+        joined_.plan.opens.push_back(second_.opens[event.index]);
+        joined_.second_opens.push_back(event.index);
+        return true;
+      case PlanEvent::kMissing:
+        return !loaded_.contains(second_.sought[event.index]);
+      case PlanEvent::kVariable:
+        return !changed_.contains(second_.sought[event.index]) && !changed_.contains("");
+    }
+    return false;
+  }
+
+  bool is_loaded(const PlanEvent& event) const {
+    return event.kind == PlanEvent::kEnter && loaded_.contains(second_.modules[event.index].name);
+  }
+
+  void append_points() {
+    Plan& plan = joined_.plan;
+    plan.undecided.insert(plan.undecided.end(), second_.undecided.begin(), second_.undecided.end());
+    plan.raises.insert(plan.raises.end(), second_.raises.begin(), second_.raises.end());
+    plan.problems.insert(plan.problems.end(), second_.problems.begin(), second_.problems.end());
+  }
+
+  const Plan& second_;
+  Names loaded_, changed_;
+  JoinedPlan joined_;
+  int skipped_ = 0;  // depth below the module that is loaded
+};
+
+}  // namespace
+
+std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second) {
+  if (!first.failure.empty()) return JoinedPlan{first, {}};  // the second is never reached
+  if (first.changes_imports) return std::nullopt;
+  return Join(first, second).run();
+}
+
+}  // namespace cohabit::python
