@@ -513,7 +513,7 @@ std::optional<std::span<const Ref>> Interpreter::elements(Ref value) {
     for (const auto& [key, item] : dict->items) keys->items.push_back(key);
     return keys->items;
   }
-  if (value->type == Type::kStr) {
+  if (value && value->type == Type::kStr) {
     const std::string_view text = static_cast<Str*>(value)->text;
     if (text.size() > 256) return std::nullopt;
     auto* letters = list({});

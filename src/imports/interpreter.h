@@ -94,7 +94,7 @@ class Interpreter {
   std::optional<bool> contains(Ref container, Ref item);
   Ref binary(Operator op, Ref a, Ref b);
   // Known elements; nothing if the value is opaque. An open sequence gives what is known.
-  // What it shows stays readable while the value changes.
+  // What it shows stays readable while the value changes. Null is opaque.
   std::optional<std::span<const Ref>> elements(Ref value);
   static Ref dict_get(const Dict* dict, Ref key);  // null: certainly or possibly absent, see open
   static Ref dict_get(const Dict* dict, std::string_view text);

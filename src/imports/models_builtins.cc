@@ -198,7 +198,7 @@ Ref model_range(I& in, Ref, const A& a) {
 }
 
 Ref model_enumerate(I& in, Ref, const A& a) {
-  const auto items = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  const auto items = in.elements(a.get(0));
   if (!items) return in.opaque();
   auto* result = in.list({});
   for (size_t i = 0; i < items->size(); i++)
@@ -227,7 +227,7 @@ Ref model_zip(I& in, Ref, const A& a) {
 }
 
 Ref model_map(I& in, Ref, const A& a) {
-  const auto items = a.get(1) ? in.elements(a.get(1)) : std::nullopt;
+  const auto items = in.elements(a.get(1));
   if (!items || !a.get(0)) return in.opaque();
   auto* result = in.list({});
   for (Ref item : *items) {
@@ -240,7 +240,7 @@ Ref model_map(I& in, Ref, const A& a) {
 }
 
 Ref model_filter(I& in, Ref, const A& a) {
-  const auto items = a.get(1) ? in.elements(a.get(1)) : std::nullopt;
+  const auto items = in.elements(a.get(1));
   if (!items || !a.get(0)) return in.opaque();
   auto* result = in.list({});
   for (Ref item : *items) {
@@ -258,7 +258,7 @@ Ref model_filter(I& in, Ref, const A& a) {
 }
 
 Ref any_all(I& in, const A& a, bool wanted) {
-  const auto items = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  const auto items = in.elements(a.get(0));
   if (!items) return in.opaque();
   Sequence* source = sequence_of(a.get(0));
   bool sure = !(source && source->open);
@@ -277,7 +277,7 @@ Ref model_all(I& in, Ref, const A& a) {
 }
 
 Ref model_next(I& in, Ref, const A& a) {
-  const auto items = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  const auto items = in.elements(a.get(0));
   if (!items) return in.opaque();
   if (!items->empty()) return items->front();
   if (a.get(1)) return a.get(1);

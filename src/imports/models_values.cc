@@ -183,7 +183,7 @@ Ref str_rpartition(I& in, Ref self, const A& a) {
 
 Ref str_join(I& in, Ref self, const A& a) {
   const Call call(self, a);
-  const auto items = call.arguments.get(0) ? in.elements(call.arguments.get(0)) : std::nullopt;
+  const auto items = in.elements(call.arguments.get(0));
   if (!call.text() || !items) return in.opaque();
   Sequence* source = sequence_of(call.arguments.get(0));
   if (source && source->open) return in.opaque();
