@@ -189,8 +189,9 @@ Result<void> judge(World& world, const Sequence& sequence, const sim::Simulation
 }
 
 // The plan of `first` and that of `second` as one; nothing if only planning both can tell.
-std::optional<Sequence> join_sequences(const Sequence& first, const Sequence& second) {
-  auto joined = python::join_plans(*first.plan, *second.plan);
+std::optional<Sequence> join_sequences(World& world, const Sequence& first,
+                                       const Sequence& second) {
+  auto joined = python::join_plans(*first.plan, *second.plan, *world.finder);
   if (!joined) return std::nullopt;
   Sequence sequence;
   sequence.imports = first.imports;
@@ -205,7 +206,7 @@ std::optional<Sequence> join_sequences(const Sequence& first, const Sequence& se
 Result<void> examine_pair(World& world, const Sequence& first, const Sequence& second,
                           const std::map<std::string, std::string>& environment,
                           report::Report& report) {
-  if (const auto joined = join_sequences(first, second)) {
+  if (const auto joined = join_sequences(world, first, second)) {
     const auto simulation = simulate(world, *joined);
     if (agrees(*simulation, *joined->plan)) return judge(world, *joined, *simulation, report, {});
   }

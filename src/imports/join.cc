@@ -12,8 +12,10 @@ using Names = std::unordered_set<std::string_view>;
 // Follows the second program, leaving out what is loaded.
 class Join {
  public:
-  Join(const Plan& first, const Plan& second)
-      : second_(second),
+  Join(const Plan& first, const Plan& second, Finder& finder)
+      : first_(first),
+        second_(second),
+        finder_(finder),
         loaded_(first.loaded.begin(), first.loaded.end()),
         changed_(first.variables_set.begin(), first.variables_set.end()) {
     joined_.plan = first;
@@ -49,7 +51,8 @@ class Join {
         joined_.second_opens.push_back(event.index);
         return true;
       case PlanEvent::kMissing:
-        return !loaded_.contains(second_.sought[event.index]);
+        return !loaded_.contains(second_.sought[event.index]) &&
+               !is_found_now(second_.sought[event.index]);
       case PlanEvent::kVariable:
         return !changed_.contains(second_.sought[event.index]) && !changed_.contains("");
     }
@@ -60,6 +63,11 @@ class Join {
     return event.kind == PlanEvent::kEnter && loaded_.contains(second_.modules[event.index].name);
   }
 
+  bool is_found_now(std::string_view name) {
+    return !first_.path_added.empty() &&
+           finder_.find(name.substr(0, name.find('.')), first_.path_added);
+  }
+
   void append_points() {
     Plan& plan = joined_.plan;
     plan.undecided.insert(plan.undecided.end(), second_.undecided.begin(), second_.undecided.end());
@@ -67,7 +75,9 @@ class Join {
     plan.problems.insert(plan.problems.end(), second_.problems.begin(), second_.problems.end());
   }
 
+  const Plan& first_;
   const Plan& second_;
+  Finder& finder_;
   Names loaded_, changed_;
   JoinedPlan joined_;
   int skipped_ = 0;  // depth below the module that is loaded
@@ -75,10 +85,10 @@ class Join {
 
 }  // namespace
 
-std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second) {
+std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second, Finder& finder) {
   if (!first.failure.empty()) return JoinedPlan{first, {}};  // the second is never reached
   if (first.changes_imports) return std::nullopt;
-  return Join(first, second).run();
+  return Join(first, second, finder).run();
 }
 
 }  // namespace cohabit::python

@@ -23,6 +23,6 @@ struct JoinedPlan {
 };
 
 // `second` after `first`; both were planned from start-up. Nothing: it must be planned in full.
-std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second);
+std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second, Finder& finder);
 
 }  // namespace cohabit::python

@@ -110,7 +110,8 @@ struct Plan {
   std::vector<std::string> sought;
   std::vector<std::string> loaded;         // sys.modules at the end, sorted
   std::vector<std::string> variables_set;  // names of environment variables, sorted
-  bool changes_imports = false;            // sys.path or the flags of dlopen are others now
+  std::vector<std::string> path_added;     // to the end of sys.path
+  bool changes_imports = false;            // sys.path changed otherwise, or the flags of dlopen
 };
 
 // Runs on a thread of its own with a deep stack: Python's nesting is the program's to choose.

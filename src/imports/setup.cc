@@ -508,9 +508,13 @@ void Interpreter::finish(const std::vector<Ref>& path) {
   std::sort(variables_set_.begin(), variables_set_.end());
   plan_.variables_set = std::move(variables_set_);
   Module* sys = as<Module>(loaded_module("sys"), Type::kModule);
-  plan_.changes_imports =
-      !sys || sys->names.get("path") != sys_path_ || dlopen_flags != kRtldNow ||
-      !std::equal(path.begin(), path.end(), sys_path_->items.begin(), sys_path_->items.end());
+  const std::span<const Ref> now = sys_path_->items;
+  plan_.changes_imports = !sys || sys->names.get("path") != sys_path_ || dlopen_flags != kRtldNow ||
+                          now.size() < path.size() ||
+                          !std::equal(path.begin(), path.end(), now.begin());
+  if (plan_.changes_imports) return;
+  for (Ref added : now.subspan(path.size()))
+    if (const std::string_view* text = text_of(added)) plan_.path_added.emplace_back(*text);
 }
 
 Plan Interpreter::run() {

@@ -155,3 +155,24 @@ def test_report_matches_its_schema(cohabit: str, repo: Path) -> None:
     answer = real.run([cohabit, "doctor", str(home), "--imports", "tensorflow,paddle", "--trace",
                        "--format", "json"])
     jsonschema.validate(json.loads(answer.stdout), json.loads(schemas[0].read_text()))
+
+
+@pytest.mark.parametrize("name", ["cpu", "newest"])
+def test_orders_are_as_each_alone(name: str, cohabit: str) -> None:
+    """The table of all orders joins the plans of single frameworks; each order planned as a whole
+    has the same verdict for the same reasons."""
+    home = environment(name)
+
+    def causes(report: dict, order: dict) -> tuple:
+        known = {finding["id"]: finding for finding in report["findings"]}
+        found = {(known[id]["code"], tuple(library["path"] for library in known[id]["libraries"]))
+                 for id in order["findings"]}
+        return order["verdict"], found
+
+    table = json.loads(real.run([cohabit, "doctor", str(home), "--format", "json"]).stdout)
+    pairs = [order for order in table["orders"] if len(order["imports"]) == 2]
+    assert len(pairs) == 6
+    for order in pairs:
+        alone = json.loads(real.run([cohabit, "doctor", str(home), "--imports",
+                                     ",".join(order["imports"]), "--format", "json"]).stdout)
+        assert causes(table, order) == causes(alone, alone["orders"][0]), order["imports"]
