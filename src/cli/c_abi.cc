@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   cohabit::add_replay_command(app, exit_code);
   cohabit::add_fix_command(app, exit_code);
   cohabit::add_run_command(app, exit_code);
+  cohabit::add_verify_command(app, exit_code);
   cohabit::add_rules_command(app, exit_code);
   cohabit::add_explain_command(app, exit_code);
   try {
