@@ -66,6 +66,8 @@ class RepairCase {
     return {world_.tree,          world_.images,   world_.machine,
             world_.distributions, world_.bindings, ownerships_};
   }
+  std::string keep(const Finding& finding, report::RepairReport& report);
+  void add_environment_findings(report::RepairReport& report);
   void add_findings(const SearchResult& result, report::RepairReport& report);
   void add_repairs(const SearchResult& result, report::RepairReport& report);
   void add_package_repairs(report::RepairReport& report) const;
@@ -79,6 +81,7 @@ class RepairCase {
   std::vector<Order> orders_;
   size_t asked_ = 0;
   std::unordered_map<std::string, std::string> ids_;  // by cause
+  std::unordered_map<std::string, int> counts_;       // by code
 };
 
 Result<void> RepairCase::read_replay() {
@@ -164,9 +167,29 @@ SearchResult RepairCase::search() {
   return search_repairs(facts(), orders_, asked_, planner);
 }
 
+// Keeps an error, each cause once; gives its id.
+std::string RepairCase::keep(const Finding& finding, report::RepairReport& report) {
+  const auto [known, fresh] = ids_.try_emplace(cause_of(finding));
+  if (fresh) {
+    known->second = fmt::format("{}-{}", finding.code, ++counts_[finding.code]);
+    report.findings.push_back(finding);
+    report.findings.back().id = known->second;
+    report.finding_classes.emplace_back(repair_class_name(repair_class(finding)));
+  }
+  return known->second;
+}
+
+// What files and metadata alone say: nothing that a launch could clear.
+void RepairCase::add_environment_findings(report::RepairReport& report) {
+  if (!request_.effects || !request_.replay.empty()) return;
+  report::Report environment;
+  examine_environment(world_, environment, std::nullopt);
+  for (const Finding& finding : environment.findings)
+    if (finding.severity == Severity::kError) keep(finding, report);
+}
+
 // Errors, each cause once, in the words of the first order that has it.
 void RepairCase::add_findings(const SearchResult& result, report::RepairReport& report) {
-  std::unordered_map<std::string, int> counts;
   for (size_t at = 0; at < asked_; at++) {
     report::Order order;
     order.imports = orders_[at].imports;
@@ -174,14 +197,7 @@ void RepairCase::add_findings(const SearchResult& result, report::RepairReport& 
         result.before[at].clean() && result.before[at].other_errors.empty() ? "sound" : "unsound";
     for (const Finding& finding : result.findings[at]) {
       if (finding.severity != Severity::kError) continue;
-      const auto [known, fresh] = ids_.try_emplace(cause_of(finding));
-      if (fresh) {
-        known->second = fmt::format("{}-{}", finding.code, ++counts[finding.code]);
-        report.findings.push_back(finding);
-        report.findings.back().id = known->second;
-        report.finding_classes.emplace_back(repair_class_name(repair_class(finding)));
-      }
-      order.findings.push_back(known->second);
+      order.findings.push_back(keep(finding, report));
     }
     report.orders.push_back(std::move(order));
   }
@@ -244,6 +260,7 @@ report::RepairReport RepairCase::run() {
   report.program = orders_.empty() ? "" : orders_[0].trace.start.program;
   report.simulations = result.judged;
   add_findings(result, report);
+  add_environment_findings(report);
   add_repairs(result, report);
   add_package_repairs(report);
   describe_program(report);
