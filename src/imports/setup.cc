@@ -242,7 +242,7 @@ uint32_t KeyTraits::hash(Ref key) {
       return hash_of_text(static_cast<const Str*>(key)->text);
     case Type::kInt:
     case Type::kBool:
-      return hash_of_bytes(static_cast<const Int*>(key)->value);
+      return hash_of_number(static_cast<uint64_t>(static_cast<const Int*>(key)->value));
     case Type::kNone:
       return 1;
     case Type::kTuple: {
@@ -251,7 +251,7 @@ uint32_t KeyTraits::hash(Ref key) {
       return result;
     }
     default:
-      return hash_of_bytes(key);
+      return hash_of_number(reinterpret_cast<uintptr_t>(key));
   }
 }
 

@@ -39,9 +39,10 @@ inline uint32_t hash_of_text(std::string_view text) {
 }
 
 // Of a number or an address.
-template <class T>
-uint32_t hash_of_bytes(const T& value) {
-  return hash_of_text({reinterpret_cast<const char*>(&value), sizeof(value)});
+inline uint32_t hash_of_number(uint64_t number) {
+  char bytes[sizeof(number)];
+  std::memcpy(bytes, &number, sizeof(number));
+  return hash_of_text({bytes, sizeof(bytes)});
 }
 
 // Traits: hash(key) and equal(key, key).
