@@ -22,6 +22,9 @@ std::vector<std::string> command_names(const CLI::App& app) {
 int run(int argc, char** argv) {
   CLI::App app{"Cohabit: makes GPU frameworks live together in one process", "cohabit"};
   app.require_subcommand(0, 1);
+  app.footer(
+      "Without a command: the verdicts on the environment that is active here, and what to do\n"
+      "next.");
   app.set_version_flag("--version", "cohabit " COHABIT_VERSION);
   int exit_code = 0;
   cohabit::add_doctor_command(app, exit_code);
@@ -43,8 +46,7 @@ int run(int argc, char** argv) {
         fmt::print(stderr, "There is no command {}; did you mean {}?\n", argv[1], *meant);
     return 2;
   }
-  if (app.get_subcommands().empty()) fmt::print("{}", app.help());
-  return exit_code;
+  return app.get_subcommands().empty() ? cohabit::summarize() : exit_code;
 }
 
 }  // namespace

@@ -7,19 +7,22 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/configuration.h"
 #include "cli/doctor_options.h"
 #include "cli/examine.h"
 #include "cli/recorded.h"
 #include "facts/python/interpreter.h"
 #include "facts/trace/recorded_machine.h"
 #include "findings/rule.h"
+#include "report/printable.h"
 #include "report/report.h"
 #include "report/tsv.h"
 
 namespace cohabit {
 namespace {
 
-const std::vector<std::string> kFormats = {"full", "concise", "json"};
+constexpr const char* kSummary = "summary";  // of bare `cohabit`
+const std::vector<std::string> kFormats = {"full", "concise", "json", "sarif", "github"};
 const std::vector<std::string> kLevels = {"error", "warning", "note", "never"};
 
 Result<void> check_choice(const std::string& option, const std::string& value,
@@ -150,15 +153,46 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree) {
   if (!done) return tl::unexpected<Error>(done.error());
   report.environment = world.python ? world.python->prefix : "";
   report.python = world.python ? world.python->version : "";
-  number_findings(report);
-  return report;
+  return report::without_secrets(std::move(report), own_variables(options.root));
+}
+
+Result<Configuration> configure(const DoctorOptions& options) {
+  Configuration result;
+  if (!options.no_configuration) {
+    auto found = read_configuration(options.configuration);
+    if (!found) return found;
+    result = std::move(*found);
+  }
+  if (!options.baseline.empty()) {
+    auto known = read_baseline(options.baseline);
+    if (!known) return tl::unexpected<Error>(known.error());
+    result.policy.baseline = std::move(*known);
+  }
+  if (!options.fail_on.empty()) result.fail_on = options.fail_on;
+  if (result.fail_on.empty()) result.fail_on = "error";
+  return result;
+}
+
+// All findings that count, and those that are known already; then none of them is new.
+Result<void> write_baseline(const std::string& file, report::Report& report) {
+  std::vector<const Finding*> findings;
+  for (const Finding& finding : report.findings) findings.push_back(&finding);
+  for (const Suppressed& one : report.suppressed)
+    if (one.by == SuppressedBy::kBaseline) findings.push_back(&one.finding);
+  if (auto done = report::write_file(file, format_baseline(findings, report.environment)); !done)
+    return done;
+  fmt::print(stderr, "{} findings written to {}\n", findings.size(), file);
+  return {};
 }
 
 std::string draw(const DoctorOptions& options, const report::Report& report) {
   if (options.format == "json") return report::json(report);
   if (options.format == "concise") return report::concise(report);
+  if (options.format == "sarif") return report::sarif(report);
+  if (options.format == "github") return report::github(report);
   const bool colour = options.output.empty() && wants_colour();
-  return report::full(report, colour);
+  return options.format == kSummary ? report::summary(report, colour)
+                                    : report::full(report, colour);
 }
 
 bool reaches(const report::Report& report, const std::string& level) {
@@ -171,19 +205,37 @@ bool reaches(const report::Report& report, const std::string& level) {
 }
 
 Result<int> doctor(const DoctorOptions& options) {
-  if (auto good = check_choice("--format", options.format, kFormats); !good)
-    return tl::unexpected<Error>(good.error());
-  if (auto good = check_choice("--fail-on", options.fail_on, kLevels); !good)
-    return tl::unexpected<Error>(good.error());
+  const auto configuration = configure(options);
+  if (!configuration) return tl::unexpected<Error>(configuration.error());
   const Tree tree(options.root);
-  const auto report = examine(options, tree);
+  auto report = examine(options, tree);
   if (!report) return tl::unexpected<Error>(report.error());
+  report->suppressed = apply_policy(configuration->policy, report->environment, report->findings);
+  number_findings(*report);
+  if (!options.write_baseline.empty())
+    if (auto done = write_baseline(options.write_baseline, *report); !done)
+      return tl::unexpected<Error>(done.error());
   const std::string text = draw(options, *report);
   if (auto done =
           options.output.empty() ? print_report(text) : report::write_file(options.output, text);
       !done)
     return tl::unexpected<Error>(done.error());
-  return reaches(*report, options.fail_on) ? 1 : 0;
+  return options.write_baseline.empty() && reaches(*report, configuration->fail_on) ? 1 : 0;
+}
+
+Result<int> check_and_run(const DoctorOptions& options) {
+  if (auto good = check_choice("--format", options.format, kFormats); !good)
+    return tl::unexpected<Error>(good.error());
+  if (!options.fail_on.empty())
+    if (auto good = check_choice("--fail-on", options.fail_on, kLevels); !good)
+      return tl::unexpected<Error>(good.error());
+  return doctor(options);
+}
+
+int exit_code_of(const Result<int>& result) {
+  if (result) return *result;
+  fmt::print(stderr, "cohabit: {}\n", result.error().message);
+  return 2;
 }
 
 }  // namespace
@@ -208,22 +260,28 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
                     "of working out from the files what they open");
   command->add_option("--replay", options->replay, "Use this trace of `cohabit trace` instead");
   command->add_option("--root", options->root, "Read files below this directory");
-  command->add_option("--format", options->format, "full, concise or json")->capture_default_str();
-  command->add_option("--fail-on", options->fail_on, "error, warning, note or never")
+  command->add_option("--format", options->format, "full, concise, json, sarif or github")
       ->capture_default_str();
+  command->add_option("--fail-on", options->fail_on,
+                      "error (default), warning, note or never: when the exit code is 1");
+  command->add_option("--config", options->configuration,
+                      "Read this configuration (default: the nearest cohabit.toml, or "
+                      "pyproject.toml with [tool.cohabit], from here upward)");
+  command->add_flag("--no-config", options->no_configuration, "Read no configuration");
+  command->add_option("--baseline", options->baseline, "Do not count the findings in this file");
+  command->add_option("--write-baseline", options->write_baseline,
+                      "Write the findings of today to this file; the exit code is 0");
   command->add_option("--plan", options->plan, "Write what the imports would open (JSON)");
   command->add_option("--loads", options->loads, "Write what is loaded, as a table");
   command->add_option("--bindings", options->bindings, "Write every symbol binding, as a table");
   command->add_option("--output", options->output, "Write the report to this file");
-  command->callback([options, &exit_code] {
-    const auto code = doctor(*options);
-    if (code) {
-      exit_code = *code;
-      return;
-    }
-    fmt::print(stderr, "cohabit: {}\n", code.error().message);
-    exit_code = 2;
-  });
+  command->callback([options, &exit_code] { exit_code = exit_code_of(check_and_run(*options)); });
+}
+
+int summarize() {
+  DoctorOptions options;
+  options.format = kSummary;
+  return exit_code_of(doctor(options));
 }
 
 }  // namespace cohabit

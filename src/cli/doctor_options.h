@@ -16,9 +16,12 @@ struct DoctorOptions {
   std::string replay;
   std::string root;
   std::string format = "full";
-  std::string fail_on = "error";
+  std::string fail_on;  // empty: what the configuration says, else error
   std::string output;
   std::string plan, loads, bindings;  // files to write
+  std::string configuration;          // file; empty: to be found
+  bool no_configuration = false;
+  std::string baseline, write_baseline;
 };
 
 }  // namespace cohabit

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "cli/progress.h"
 #include "findings/environment.h"
 #include "findings/rule.h"
 #include "imports/join.h"
@@ -225,13 +226,17 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
                             const std::map<std::string, std::string>& environment,
                             report::Report& report) {
   std::vector<Sequence> alone;
+  Progress progress(modules.size() * modules.size());
   for (const std::string& module : modules) {
+    progress.step("import " + module);
     alone.push_back(plan_sequence(world, {module}, environment));
     if (auto done = examine_sequence(world, alone.back(), report); !done) return done;
   }
   for (const Sequence& first : alone)
     for (const Sequence& second : alone) {
       if (&first == &second) continue;
+      progress.step(fmt::format("import {}; import {}", fmt::join(first.imports, ", "),
+                                fmt::join(second.imports, ", ")));
       if (auto done = examine_pair(world, first, second, environment, report); !done) return done;
     }
   return {};
@@ -272,13 +277,20 @@ void number_findings(report::Report& report) {
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   std::unordered_map<std::string, std::string> ids;
   std::unordered_map<std::string, int> counts;
-  for (Finding& finding : report.findings) {
+  const auto number = [&](Finding& finding) {
     std::string id = fmt::format("{}-{}", finding.code, ++counts[finding.code]);
-    ids[finding.id] = id;
-    finding.id = std::move(id);
+    std::swap(id, finding.id);
+    return id;
+  };
+  for (Finding& finding : report.findings) {
+    const std::string old = number(finding);
+    ids[old] = finding.id;
   }
-  for (report::Order& order : report.orders)
+  for (Suppressed& one : report.suppressed) number(one.finding);
+  for (report::Order& order : report.orders) {
     for (std::string& id : order.findings) id = ids[id];
+    std::erase(order.findings, "");  // suppressed
+  }
 }
 
 }  // namespace cohabit

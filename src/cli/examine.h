@@ -69,7 +69,7 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
 // first in sys.path.
 void examine_environment(World& world, report::Report& report,
                          const std::optional<std::string>& directory);
-// Worst first, ids made anew; orders follow.
+// Worst first, ids made anew; orders follow, and forget what is suppressed.
 void number_findings(report::Report& report);
 
 }  // namespace cohabit

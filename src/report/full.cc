@@ -139,6 +139,16 @@ std::string draw(const Finding& finding, const Painter& painter) {
                             finding.help.empty() ? "help: " : "      ", finding.code);
 }
 
+std::string draw_suppressed(const Report& report) {
+  const auto in_baseline =
+      std::count_if(report.suppressed.begin(), report.suppressed.end(),
+                    [](const Suppressed& one) { return one.by == SuppressedBy::kBaseline; });
+  if (report.suppressed.empty()) return "";
+  return fmt::format("not counted: {} ignored, {} in the baseline\n",
+                     static_cast<std::ptrdiff_t>(report.suppressed.size()) - in_baseline,
+                     in_baseline);
+}
+
 }  // namespace
 
 std::string full(const Report& original, bool colour) {
@@ -147,7 +157,7 @@ std::string full(const Report& original, bool colour) {
   std::string text;
   for (const Finding& finding : report.findings)
     text += draw(finding, painter) + (finding.severity == Severity::kNote ? "" : "\n");
-  return text + draw_unknowns(report) + draw_orders(report, painter);
+  return text + draw_unknowns(report) + draw_suppressed(report) + draw_orders(report, painter);
 }
 
 }  // namespace cohabit::report

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "findings/fingerprint.h"
 #include "report/report.h"
 
 namespace cohabit::report {
@@ -23,7 +24,7 @@ Json to_json(const Evidence& evidence) {
   return json;
 }
 
-Json to_json(const Finding& finding) {
+Json to_json(const Finding& finding, const std::string& environment) {
   Json libraries = Json::array();
   for (const Library& library : finding.libraries)
     libraries.push_back({{"path", library.path},
@@ -47,7 +48,15 @@ Json to_json(const Finding& finding) {
           {"libraries", libraries},
           {"symbols", {{"count", finding.symbols.count}, {"examples", finding.symbols.examples}}},
           {"evidence", evidence},
-          {"help", help}};
+          {"help", help},
+          {"fingerprint", fingerprint(finding, environment)}};
+}
+
+Json to_json(const Suppressed& one, const std::string& environment) {
+  Json json = to_json(one.finding, environment);
+  json["suppressed"] = {{"by", one.by == SuppressedBy::kBaseline ? "baseline" : "ignore"},
+                        {"reason", one.reason}};
+  return json;
 }
 
 }  // namespace
@@ -66,7 +75,11 @@ std::string json(const Report& report) {
                               {"findings", order.findings},
                               {"ended", text_or_null(order.ended)}});
   json["findings"] = Json::array();
-  for (const Finding& finding : report.findings) json["findings"].push_back(to_json(finding));
+  for (const Finding& finding : report.findings)
+    json["findings"].push_back(to_json(finding, report.environment));
+  json["suppressed"] = Json::array();
+  for (const Suppressed& one : report.suppressed)
+    json["suppressed"].push_back(to_json(one, report.environment));
   json["unknowns"] = report.unknowns;
   // Paths may hold any bytes; what is not UTF-8 is replaced.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

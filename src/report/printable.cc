@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace cohabit::report {
@@ -45,24 +46,72 @@ void escape(std::string& text, std::string_view bytes) {
   }
 }
 
-void clean(std::string& text) {
-  text = printable(text);
+template <class F>
+void for_each(std::vector<std::string>& texts, F& change) {
+  for (std::string& text : texts) change(text);
 }
 
-void clean(std::vector<std::string>& texts) {
-  for (std::string& text : texts) clean(text);
-}
-
-void clean(Finding& finding) {
-  for (std::string* text : {&finding.headline, &finding.program}) clean(*text);
-  clean(finding.imports);
-  clean(finding.symbols.examples);
+template <class F>
+void for_each(Finding& finding, F& change) {
+  for (std::string* text : {&finding.headline, &finding.program}) change(*text);
+  for_each(finding.imports, change);
+  for_each(finding.symbols.examples, change);
   for (Library& library : finding.libraries)
-    for (std::string* text : {&library.path, &library.distribution, &library.version}) clean(*text);
+    for (std::string* text : {&library.path, &library.distribution, &library.version})
+      change(*text);
   for (Evidence& row : finding.evidence)
-    for (std::string* text : {&row.text, &row.consumer, &row.library, &row.remark}) clean(*text);
+    for (std::string* text : {&row.text, &row.consumer, &row.library, &row.remark}) change(*text);
   for (Help& help : finding.help)
-    for (std::string* text : {&help.text, &help.command}) clean(*text);
+    for (std::string* text : {&help.text, &help.command}) change(*text);
+}
+
+template <class F>
+void for_each(Report& report, F change) {
+  for (std::string* text : {&report.environment, &report.python, &report.program}) change(*text);
+  for (Order& order : report.orders) {
+    for_each(order.imports, change);
+    change(order.program);
+    change(order.ended);
+  }
+  for (Finding& finding : report.findings) for_each(finding, change);
+  for (Suppressed& one : report.suppressed) {
+    for_each(one.finding, change);
+    change(one.reason);
+  }
+  for_each(report.unknowns, change);
+}
+
+constexpr std::string_view kHidden = "***";
+
+void replace_all(std::string& text, const std::string& what, std::string_view by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+// An error message of a program can hold the value of a variable. Short ones would be found
+// everywhere.
+std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables) {
+  constexpr size_t kLeast = 6;
+  constexpr std::string_view kNames[] = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY", "AUTH"};
+  std::vector<std::string> values;
+  for (const auto& [name, value] : variables) {
+    const bool secret =
+        std::any_of(std::begin(kNames), std::end(kNames),
+                    [&](std::string_view part) { return name.find(part) != std::string::npos; });
+    if (secret && value.size() >= kLeast) values.push_back(value);
+  }
+  return values;
+}
+
+// "https://user:token@host/": what is between :// and the last @ before the path.
+void hide_credentials(std::string& text) {
+  for (size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at)) {
+    at += 3;
+    const size_t end = std::min(text.find_first_of("/?# \t\n'\"`<>", at), text.size());
+    const size_t mark = end == at ? std::string::npos : text.rfind('@', end - 1);
+    if (mark == std::string::npos || mark < at || mark == at) continue;
+    text.replace(at, mark - at, kHidden);
+  }
 }
 
 }  // namespace
@@ -84,14 +133,16 @@ std::string printable(std::string_view text) {
 }
 
 Report printable(Report report) {
-  for (std::string* text : {&report.environment, &report.python, &report.program}) clean(*text);
-  for (Order& order : report.orders) {
-    clean(order.imports);
-    clean(order.program);
-    clean(order.ended);
-  }
-  for (Finding& finding : report.findings) clean(finding);
-  clean(report.unknowns);
+  for_each(report, [](std::string& text) { text = printable(text); });
+  return report;
+}
+
+Report without_secrets(Report report, const std::map<std::string, std::string>& variables) {
+  const std::vector<std::string> values = secret_values(variables);
+  for_each(report, [&](std::string& text) {
+    hide_credentials(text);
+    for (const std::string& value : values) replace_all(text, value, kHidden);
+  });
   return report;
 }
 

@@ -3,6 +3,7 @@
 // like.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,9 @@ namespace cohabit::report {
 // Valid UTF-8 without control characters, line separators and direction marks.
 std::string printable(std::string_view text);
 Report printable(Report report);
+// Credentials in addresses ("https://user:token@host/", from direct_url.json) are nobody's
+// business.
+// So are the values of variables that are named as secrets, which `variables` may hold.
+Report without_secrets(Report report, const std::map<std::string, std::string>& variables);
 
 }  // namespace cohabit::report

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "findings/finding.h"
+#include "findings/policy.h"
 #include "imports/plan.h"
 
 namespace cohabit::report {
@@ -25,6 +26,7 @@ struct Report {
   std::string architecture;
   std::vector<Order> orders;
   std::vector<Finding> findings;
+  std::vector<Suppressed> suppressed;  // not counted: ignored, or in the baseline
   std::vector<std::string> unknowns;
 };
 
@@ -32,6 +34,12 @@ struct Report {
 std::string full(const Report& report, bool colour);
 // One line for each finding: severity[code]: headline.
 std::string concise(const Report& report);
+// What bare `cohabit` prints: the verdicts, counts, and one next command.
+std::string summary(const Report& report, bool colour);
+// SARIF 2.1.0, for services that show and track alerts.
+std::string sarif(const Report& report);
+// Workflow commands: annotations of GitHub Actions.
+std::string github(const Report& report);
 // data/schema/doctor.schema.json describes it.
 std::string json(const Report& report);
 

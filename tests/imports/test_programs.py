@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 # name: (files, command line after the interpreter). Modules that start with "m_" count.
@@ -53,7 +54,7 @@ def write(files: dict[str, str], root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_plan_runs_programs_as_python_does(name: str, cohabit: str, tmp_path: Path) -> None:
+def test_plan_runs_programs_as_python_does(name: str, cohabit: str, repo: Path, tmp_path: Path) -> None:
     files, command = PROGRAMS[name]
     app, listen = tmp_path / "app", tmp_path / "listen"
     write(files, app)
@@ -72,6 +73,7 @@ def test_plan_runs_programs_as_python_does(name: str, cohabit: str, tmp_path: Pa
                           timeout=60)
     assert done.returncode in (0, 1), done.stderr
     plan = json.loads(plan_file.read_text())
+    jsonschema.validate(plan, json.loads((repo / "data" / "schema" / "plan.schema.json").read_text()))
     planned = [m["name"] for m in plan["modules"] if m["name"].split(".")[-1].startswith("m_")]
     assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
     raised = real.stderr.strip().split("\n")[-1].split(":")[0] if "Traceback" in real.stderr else ""

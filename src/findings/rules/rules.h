@@ -14,6 +14,7 @@ extern const Rule kFi001;  // overwritten files
 extern const Rule kFi002;  // missing files
 extern const Rule kFi003;  // changed files
 extern const Rule kIo901;  // unreadable input
+extern const Rule kIo902;  // unused ignore
 extern const Rule kLd201;  // library not found
 extern const Rule kLd202;  // version not found
 extern const Rule kLd203;  // undefined symbol

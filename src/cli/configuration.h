@@ -1,0 +1,26 @@
+// A project's configuration: cohabit.toml, or [tool.cohabit] in pyproject.toml
+// (docs/configuration.md).
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "findings/policy.h"
+
+namespace cohabit {
+
+struct Configuration {
+  std::string file;     // empty: there is none
+  std::string fail_on;  // empty: says nothing
+  Policy policy;
+};
+
+// `file`: the one to read; empty: the nearest from the current directory upward.
+Result<Configuration> read_configuration(const std::string& file);
+
+// Fingerprints of findings that are known.
+Result<std::set<std::string>> read_baseline(const std::string& file);
+std::string format_baseline(const std::vector<const Finding*>& findings,
+                            const std::string& environment);
+
+}  // namespace cohabit

@@ -1,0 +1,50 @@
+#include "findings/fingerprint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "base/sha256.h"
+
+namespace cohabit {
+namespace {
+
+constexpr size_t kBytes = 16;
+
+std::string without_prefix(std::string text, const std::string& environment) {
+  if (environment.empty()) return text;
+  for (size_t at = text.find(environment); at != std::string::npos; at = text.find(environment, at))
+    text.erase(at, environment.size());
+  return text;
+}
+
+}  // namespace
+
+std::string place_in(const std::string& path, const std::string& environment) {
+  for (const std::string_view site : {"/site-packages/", "/dist-packages/"})
+    if (const size_t at = path.rfind(site); at != std::string::npos)
+      return path.substr(at + site.size());
+  if (!environment.empty() && path.starts_with(environment + "/"))
+    return path.substr(environment.size() + 1);
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string fingerprint(const Finding& finding, const std::string& environment) {
+  std::vector<std::string> parties;
+  for (const Library& library : finding.libraries)
+    parties.push_back(place_in(library.path, environment));
+  std::sort(parties.begin(), parties.end());
+  // A rule about the environment can find several things about the same files, and says what in the
+  // headline. One about a process names the order there, and its files tell it from others.
+  if (parties.empty() || (finding.imports.empty() && finding.program.empty()))
+    parties.push_back(without_prefix(finding.headline, environment));
+  const std::string text = fmt::format("{}\n{}", finding.code, fmt::join(parties, "\n"));
+  const auto hash = sha256(Bytes(text));
+  std::string result;
+  for (size_t i = 0; i < kBytes; i++) fmt::format_to(std::back_inserter(result), "{:02x}", hash[i]);
+  return result;
+}
+
+}  // namespace cohabit

@@ -1,0 +1,18 @@
+// What makes a finding the same one tomorrow, in another order, in an environment elsewhere: its
+// rule and its parties by name. For baselines and for services that track alerts.
+#pragma once
+
+#include <string>
+
+#include "findings/finding.h"
+
+namespace cohabit {
+
+// 32 hexadecimal digits. `environment`: its path, which does not count.
+std::string fingerprint(const Finding& finding, const std::string& environment);
+
+// A path without what only says where the environment is: from the package directory on, from the
+// environment on, or for the system's files the name alone.
+std::string place_in(const std::string& path, const std::string& environment);
+
+}  // namespace cohabit

@@ -1,0 +1,136 @@
+// SARIF 2.1.0 (OASIS): one run, the rules that fired, a result for each finding. A result points to
+// the first file concerned; files of the environment are relative to it, so that alerts stay the
+// same on another machine.
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "findings/fingerprint.h"
+#include "findings/rule.h"
+#include "report/printable.h"
+#include "report/report.h"
+#include "version.h"
+
+namespace cohabit::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kBase = "ENVIRONMENT";
+
+// RFC 3986: all but unreserved characters and "/" as %XX.
+std::string uri_path(std::string_view path) {
+  std::string result;
+  for (const char c : path) {
+    const bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+                       std::string_view("-._~/").find(c) != std::string_view::npos;
+    if (plain)
+      result += c;
+    else
+      fmt::format_to(std::back_inserter(result), "%{:02X}", static_cast<unsigned char>(c));
+  }
+  return result;
+}
+
+Json location_of(const std::string& path, const std::string& environment) {
+  Json artifact;
+  if (!environment.empty() && path.starts_with(environment + "/"))
+    artifact = {{"uri", uri_path(path.substr(environment.size() + 1))}, {"uriBaseId", kBase}};
+  else
+    artifact = {{"uri", "file://" + uri_path(path)}};
+  return {{"physicalLocation", {{"artifactLocation", artifact}}}};
+}
+
+std::string level_of(Severity severity) {
+  return std::string(severity_name(severity));  // SARIF has the same three words
+}
+
+std::string message_of(const Finding& finding) {
+  std::string text = finding.headline;
+  for (const Help& help : finding.help) {
+    text.append("\n").append(help.text);
+    if (!help.command.empty()) text.append(": ").append(help.command);
+  }
+  return text;
+}
+
+class Rules {
+ public:
+  size_t index_of(const Finding& finding) {
+    const auto [at, fresh] = indexes_.try_emplace(finding.code, list_.size());
+    if (fresh) list_.push_back(describe(finding));
+    return at->second;
+  }
+  const Json& list() const { return list_; }
+
+ private:
+  static Json describe(const Finding& finding) {
+    const Rule* rule = find_rule_by_code(finding.code);
+    Json json = {{"id", finding.code}, {"name", finding.slug}};
+    if (!rule) return json;
+    json["shortDescription"] = {{"text", rule->summary}};
+    json["fullDescription"] = {{"text", rule->finds}};
+    json["help"] = {{"text", explain_rule(*rule)}};
+    json["defaultConfiguration"] = {{"level", level_of(rule->severity)}};
+    return json;
+  }
+
+  Json list_ = Json::array();
+  std::map<std::string, size_t> indexes_;
+};
+
+Json result_of(const Finding& finding, const std::string& environment, Rules& rules) {
+  Json json = {{"ruleId", finding.code},
+               {"ruleIndex", rules.index_of(finding)},
+               {"level", level_of(finding.severity)},
+               {"message", {{"text", message_of(finding)}}}};
+  json["locations"] = Json::array();
+  if (!finding.libraries.empty())
+    json["locations"].push_back(location_of(finding.libraries.front().path, environment));
+  json["relatedLocations"] = Json::array();
+  for (size_t i = 1; i < finding.libraries.size(); i++)
+    json["relatedLocations"].push_back(location_of(finding.libraries[i].path, environment));
+  json["partialFingerprints"] = {{"cohabit/v1", fingerprint(finding, environment)}};
+  json["properties"] = {{"certainty", certainty_name(finding.certainty)},
+                        {"imports", finding.imports},
+                        {"symbols", finding.symbols.count}};
+  return json;
+}
+
+}  // namespace
+
+std::string sarif(const Report& original) {
+  const Report report = printable(original);
+  Rules rules;
+  Json results = Json::array();
+  for (const Finding& finding : report.findings)
+    results.push_back(result_of(finding, report.environment, rules));
+  for (const Suppressed& one : report.suppressed) {
+    Json result = result_of(one.finding, report.environment, rules);
+    result["suppressions"] = Json::array({{{"kind", "external"}, {"justification", one.reason}}});
+    results.push_back(std::move(result));
+  }
+  Json notifications = Json::array();
+  for (const std::string& unknown : report.unknowns)
+    notifications.push_back({{"level", "note"}, {"message", {{"text", unknown}}}});
+  Json run = {
+      {"tool",
+       {{"driver", {{"name", "cohabit"}, {"version", COHABIT_VERSION}, {"rules", rules.list()}}}}},
+      {"columnKind", "utf16CodeUnits"}};
+  if (!report.environment.empty())
+    run["originalUriBaseIds"] = {
+        {kBase, {{"uri", "file://" + uri_path(report.environment) + "/"}}}};
+  run["invocations"] =
+      Json::array({{{"executionSuccessful", true}, {"toolExecutionNotifications", notifications}}});
+  run["results"] = std::move(results);
+  const Json json = {
+      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+      {"version", "2.1.0"},
+      {"runs", Json::array({run})},
+  };
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cohabit::report

@@ -1,0 +1,235 @@
+"""What surrounds the findings: formats for machines, configuration, baselines, hostile names, secrets."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import casefile  # noqa: E402
+
+SITE = "env/lib/python3.11/site-packages"
+WORLD = f"""program env/bin/python3
+file env/lib/python3.11/os.py
+file env/lib/python3.11/random.py
+file {SITE}/first/__init__.py import absent
+file {SITE}/second/__init__.py from first import x
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    casefile.build_world(WORLD, tmp_path / "world")
+    return tmp_path / "world"
+
+
+def run(cohabit: str, *words: str | Path, cwd: Path | None = None, code: int | None = None,
+        **variables: str) -> subprocess.CompletedProcess:
+    done = subprocess.run([cohabit, *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=60,
+                          env={"PATH": os.environ["PATH"], **variables})
+    assert code is None or done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def report(cohabit: str, *words: str | Path, **rest) -> dict:
+    return json.loads(run(cohabit, "doctor", *words, "--format", "json", **rest).stdout)
+
+
+# --- SARIF
+
+def check_sarif(sarif: dict) -> None:
+    """What the specification (SARIF 2.1.0, sections 3.13 to 3.28) requires of what is there."""
+    assert sarif["version"] == "2.1.0"
+    for one in sarif["runs"]:
+        driver = one["tool"]["driver"]
+        assert driver["name"]
+        ids = [rule["id"] for rule in driver["rules"]]
+        assert len(set(ids)) == len(ids)
+        for rule in driver["rules"]:
+            assert rule["shortDescription"]["text"] and rule["help"]["text"]
+        bases = one.get("originalUriBaseIds", {})
+        for base in bases.values():
+            assert base["uri"].startswith("file:///") and base["uri"].endswith("/")
+        for result in one["results"]:
+            assert result["message"]["text"]
+            assert result["level"] in ("none", "note", "warning", "error")
+            assert ids[result["ruleIndex"]] == result["ruleId"]
+            assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
+            for place in result["locations"] + result["relatedLocations"]:
+                artifact = place["physicalLocation"]["artifactLocation"]
+                assert re.fullmatch(r"[A-Za-z0-9\-._~/%:]*", artifact["uri"])
+                assert artifact.get("uriBaseId", next(iter(bases))) in bases
+            for one_suppression in result.get("suppressions", []):
+                assert one_suppression["kind"] in ("inSource", "external")
+        for invocation in one["invocations"]:
+            assert isinstance(invocation["executionSuccessful"], bool)
+
+
+def test_sarif(cohabit: str, world: Path) -> None:
+    (world / "config.toml").write_text('[[ignore]]\ncode = "PY302"\nreason = "known"\n')
+    plain = run(cohabit, "doctor", world / "env", "--imports", "first", "--format", "sarif", code=1)
+    ignored = run(cohabit, "doctor", world / "env", "--imports", "first", "--format", "sarif", "--config",
+                  world / "config.toml", code=0)
+    for text in (plain.stdout, ignored.stdout):
+        check_sarif(json.loads(text))
+    result = json.loads(plain.stdout)["runs"][0]["results"][0]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert (unquote(place["uri"]), place["uriBaseId"]) == (
+        "lib/python3.11/site-packages/first/__init__.py", "ENVIRONMENT")
+    suppressed = json.loads(ignored.stdout)["runs"][0]["results"][0]
+    assert suppressed["suppressions"] == [{"kind": "external", "justification": "known"}]
+    schema = os.environ.get("COHABIT_SARIF_SCHEMA")  # the published one, where somebody has it
+    if schema:
+        import jsonschema
+        jsonschema.validate(json.loads(plain.stdout), json.loads(Path(schema).read_text()))
+
+
+# --- hostile names
+
+def test_names_cannot_forge_lines_or_move_the_cursor(cohabit: str, world: Path) -> None:
+    app = world / "evil\n::warning title=x::y\x1b]0;z\x07"
+    app.mkdir()
+    (app / "random.py").write_text("")
+    (app / "app.py").write_text("import absent\n")
+    for form in ("full", "concise", "github"):
+        text = run(cohabit, "doctor", world / "env", app / "app.py", "--format", form, code=1).stdout
+        assert "\x1b" not in text and "\x07" not in text
+        assert not [line for line in text.split("\n") if line.startswith("::warning title=x")]
+    lines = run(cohabit, "doctor", world / "env", app / "app.py", "--format", "github").stdout.split("\n")
+    commands = [line for line in lines if line.startswith("::")]
+    assert len(commands) == 2  # PY302 and PY007
+    for form in ("json", "sarif"):
+        json.loads(run(cohabit, "doctor", world / "env", app / "app.py", "--format", form).stdout)
+
+
+def test_bytes_that_are_no_text(cohabit: str, world: Path) -> None:
+    app = os.fsencode(world) + b"/\xff\xfe"
+    os.mkdir(app)
+    with open(app + b"/app.py", "wb") as file:
+        file.write(b"import absent\n")
+    for form in ("full", "concise", "github", "json", "sarif"):
+        done = subprocess.run([cohabit.encode(), b"doctor", os.fsencode(world / "env"), app + b"/app.py",
+                               b"--format", form.encode()], capture_output=True)
+        assert done.returncode == 1, done.stderr
+        done.stdout.decode("utf-8")  # strict
+
+
+# --- configuration
+
+@pytest.mark.parametrize("text, words", [
+    ('[severity]\nCB110 = "off"\n', ["severity", "no rule CB110", "did you mean CB10"]),
+    ('[severity]\nCB101 = "erorr"\n', ["severity.CB101", "erorr is not one of", "did you mean error?"]),
+    ('[[ignore]]\ncode = "CB101"\n', ["ignore 1", "needs a reason"]),
+    ('[[ignore]]\nreason = "x"\n', ["ignore 1", "needs a code"]),
+    ('[[ignore]]\ncode = "CB101"\nreason = "x"\nlibary = "y"\n', ["no key libary", "did you mean library?"]),
+    ('[[ignore]]\ncode = "CB101"\nreason = 3\n', ["ignore 1, reason", "a text in quotes"]),
+    ('[[ignore]]\ncode = "CB101"\nreason = "x"\nimports = "torch"\n', ["imports", "expected a list"]),
+    ("severity = 1\n", ["severity", "expected a table"]),
+    ("[severity\n", ["line 1"]),
+    ('sevrity = {}\n', ["no key sevrity", "did you mean severity?"]),
+])
+def test_wrong_configuration_is_a_sentence(cohabit: str, world: Path, text: str, words: list[str]) -> None:
+    (world / "cohabit.toml").write_text(text)
+    error = run(cohabit, "doctor", world / "env", "--imports", "first", cwd=world, code=2).stderr
+    assert "cohabit.toml" in error and all(word in error for word in words), error
+    run(cohabit, "doctor", world / "env", "--imports", "first", "--no-config", cwd=world, code=1)
+
+
+def test_the_nearest_configuration_counts(cohabit: str, world: Path) -> None:
+    below = world / "a" / "b"
+    below.mkdir(parents=True)
+
+    def severities() -> list[str]:
+        return [f["severity"] for f in report(cohabit, world / "env", "--imports", "first", cwd=below)["findings"]]
+
+    (world / "cohabit.toml").write_text('[severity]\nPY302 = "note"\n')
+    assert severities() == ["note"]
+    (world / "a" / "pyproject.toml").write_text("[project]\nname = 'x'\n")  # does not speak of us
+    assert severities() == ["note"]
+    (world / "a" / "pyproject.toml").write_text("[tool.cohabit.severity]\nPY302 = 'warning'\n")
+    assert severities() == ["warning"]
+    (world / "a" / "cohabit.toml").write_text('severity.PY302 = "off"\n')
+    assert severities() == []
+
+
+# --- baselines and fingerprints
+
+def test_a_baseline_hides_what_is_known_and_nothing_else(cohabit: str, world: Path) -> None:
+    known = world / "known.json"
+    run(cohabit, "doctor", world / "env", "--imports", "first", "--write-baseline", known, code=0)
+    run(cohabit, "doctor", world / "env", "--imports", "first", "--baseline", known, code=0)
+    after = report(cohabit, world / "env", "--imports", "first", "--baseline", known)
+    assert after["findings"] == [] and after["orders"][0]["findings"] == []
+    assert [s["suppressed"]["by"] for s in after["suppressed"]] == ["baseline"]
+    (world / SITE / "third.py").write_text("import gone\n")
+    new = report(cohabit, world / "env", "--imports", "third", "--baseline", known, code=1)
+    assert [f["code"] for f in new["findings"]] == ["PY302"]
+    known.write_text("[]")
+    assert "expected a baseline" in run(cohabit, "doctor", world / "env", "--baseline", known, code=2).stderr
+
+
+def test_fingerprints_are_of_the_finding(cohabit: str, world: Path, tmp_path: Path) -> None:
+    def marks(root: Path, *words: str) -> list[str]:
+        return [f["fingerprint"] for f in report(cohabit, root / "env", *words)["findings"]]
+
+    here = marks(world, "--imports", "first")
+    assert len(here) == 1
+    assert marks(world, "--imports", "second") == here  # another order, the same cause
+    shutil.copytree(world, tmp_path / "elsewhere" / "longer", symlinks=True)
+    assert marks(tmp_path / "elsewhere" / "longer", "--imports", "first") == here
+    (world / SITE / "third.py").write_text("import absent\n")
+    assert marks(world, "--imports", "third") != here
+
+
+# --- the environment that is meant
+
+def test_an_environment_is_found_and_named(cohabit: str, world: Path) -> None:
+    project = world / "project"
+    shutil.copytree(world / "env", project / ".venv")
+
+    def chosen(**variables: str) -> tuple[str, str]:
+        done = run(cohabit, "doctor", "--imports", "first", "--format", "json", cwd=project, **variables)
+        return json.loads(done.stdout)["environment"]["path"], done.stderr
+
+    assert chosen() == (str(project / ".venv"), f"examining {project}/.venv (found by .venv)\n")
+    active = chosen(VIRTUAL_ENV=str(world / "env"), CONDA_PREFIX=str(project / ".venv"))
+    assert active == (str(world / "env"), f"examining {world}/env (found by $VIRTUAL_ENV)\n")
+    (project / ".venv").rename(project / "other")
+    conda = chosen(CONDA_PREFIX=str(project / "other"))
+    assert conda == (str(project / "other"), f"examining {project}/other (found by $CONDA_PREFIX)\n")
+
+
+def test_bare_cohabit_prints_the_table_and_one_next_command(cohabit: str, world: Path) -> None:
+    site = world / SITE
+    for name, text in (("torch", ""), ("jax", "import sys\nif 'torch' in sys.modules:\n    import absent\n")):
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(text)
+    text = run(cohabit, cwd=world, code=1, VIRTUAL_ENV=str(world / "env")).stdout
+    rows = [line.split() for line in text.splitlines()]
+    assert ["torch", "sound", "-", "unsound"] in rows and ["jax", "sound", "sound", "-"] in rows
+    assert text.endswith("\nnext: cohabit doctor --imports torch,jax\n") and "1 error," in text
+    done = run(cohabit, cwd=world, code=2, PATH="/nowhere")
+    assert "no Python environment was named" in done.stderr and done.stdout == ""
+
+
+# --- secrets and progress
+
+def test_credentials_and_values_of_variables_stay_here(cohabit: str, world: Path) -> None:
+    (world / SITE / "first" / "__init__.py").write_text(
+        "import os\nraise ImportError('see https://user:tok%40en@index.example/simple of ' + os.environ['HUB_TOKEN'])\n")
+    for form in ("full", "concise", "json", "sarif", "github"):
+        text = run(cohabit, "doctor", world / "env", "--imports", "first", "--format", form, HUB_TOKEN="hush-hush").stdout
+        assert "index.example" in text and "tok" not in text and "user:" not in text
+        assert "hush-hush" not in text
+
+
+def test_no_progress_where_there_is_no_terminal(cohabit: str, world: Path) -> None:
+    assert run(cohabit, "doctor", world / "env", "--imports", "first").stderr == ""
