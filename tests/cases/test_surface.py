@@ -233,3 +233,28 @@ def test_credentials_and_values_of_variables_stay_here(cohabit: str, world: Path
 
 def test_no_progress_where_there_is_no_terminal(cohabit: str, world: Path) -> None:
     assert run(cohabit, "doctor", world / "env", "--imports", "first").stderr == ""
+
+
+# --- the hook and the action
+
+def test_the_action_passes_its_inputs_as_words(repo: Path, tmp_path: Path) -> None:
+    fake = tmp_path / "cohabit"
+    fake.write_text('#!/bin/sh\nfor word in "$@"; do printf "<%s>" "$word"; done\necho\n')
+    fake.chmod(0o755)
+    done = subprocess.run([repo / "scripts" / "action", fake], capture_output=True, text=True, check=True, env={
+        "PATH": os.environ["PATH"], "COHABIT_ENVIRONMENT": "my env", "COHABIT_PROGRAM": "$(touch x).py",
+        "COHABIT_ARGUMENTS": "--config 'a b.toml' $HOME", "COHABIT_FAIL_ON": "note", "COHABIT_SARIF": "out"})
+    words = "<doctor><my env><$(touch x).py><--fail-on><note><--config><a b.toml><$HOME>"
+    assert done.stdout.splitlines() == [words + "<--format><sarif><--output><out><--fail-on><never>",
+                                        words + "<--format><github>"]
+
+
+def test_hook_and_action_are_what_their_readers_expect(repo: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    hooks = yaml.safe_load((repo / ".pre-commit-hooks.yaml").read_text())
+    assert all({"id", "name", "entry", "language"} <= hook.keys() for hook in hooks)
+    assert re.search(hooks[0]["files"], "sub/requirements-dev.txt")
+    action = yaml.safe_load((repo / "action.yml").read_text())
+    assert action["runs"]["using"] == "composite"
+    script = "".join(step["run"] for step in action["runs"]["steps"])
+    assert "${{" not in script  # inputs never become part of a script
