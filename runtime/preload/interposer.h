@@ -1,5 +1,5 @@
 /* What our interposers share: a little text, the definition that follows ours in the process, and
- * what the entries (entry.h) hand over. Nothing is linked, not even libc: why is told in trace.c.
+ * what the entries (entry.inc) hand over. Nothing is linked, not even libc: why is told in trace.c.
  */
 #ifndef COHABIT_PRELOAD_INTERPOSER_H
 #define COHABIT_PRELOAD_INTERPOSER_H

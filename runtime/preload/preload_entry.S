@@ -1,5 +1,5 @@
 /* The entry of the rules' library: cohabit_preload_call changes the flags and finds the real dlopen. */
-#include "preload/entry.h"
+#include "preload/entry.inc"
 
   .text
   .hidden cohabit_preload_call

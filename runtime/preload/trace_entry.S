@@ -1,5 +1,5 @@
 /* The tracer's entries: cohabit_trace_call logs the call and finds the real function. */
-#include "preload/entry.h"
+#include "preload/entry.inc"
 
   .text
   .hidden cohabit_trace_call
