@@ -10,6 +10,7 @@
 #include "cli/configuration.h"
 #include "cli/doctor_options.h"
 #include "cli/examine.h"
+#include "cli/gpu_options.h"
 #include "cli/recorded.h"
 #include "facts/python/interpreter.h"
 #include "facts/trace/recorded_machine.h"
@@ -125,11 +126,19 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   report.architecture = world.python->elf_machine == elf::EM_AARCH64 ? "aarch64" : "x86_64";
   report.glibc = fmt::format("{}.{}", world.machine.glibc.major, world.machine.glibc.minor);
   const auto environment = own_variables(options.root);
+  EnvironmentOptions about;
+  about.variables = environment;
+  if (auto gpu = gpu_host_of(world.tree, world.machine, environment, options.host))
+    about.gpu = std::move(*gpu);
+  else
+    return tl::unexpected<Error>(gpu.error());
+  report.gpu = about.gpu;
   if (subject.program) {
-    examine_environment(world, report, subject.program->directory);
+    about.first_directory = subject.program->directory;
+    examine_environment(world, report, std::move(about));
     return examine_one(options, world, plan_program(world, *subject.program, environment), report);
   }
-  examine_environment(world, report, std::nullopt);
+  examine_environment(world, report, std::move(about));
   if (subject.imports.empty())
     return examine_orders(world, find_frameworks(world), environment, report);
   return examine_one(options, world, plan_sequence(world, subject.imports, environment), report);
@@ -271,6 +280,7 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
   command->add_option("--baseline", options->baseline, "Do not count the findings in this file");
   command->add_option("--write-baseline", options->write_baseline,
                       "Write the findings of today to this file; the exit code is 0");
+  add_gpu_options(*command, options->host);
   command->add_option("--plan", options->plan, "Write what the imports would open (JSON)");
   command->add_option("--loads", options->loads, "Write what is loaded, as a table");
   command->add_option("--bindings", options->bindings, "Write every symbol binding, as a table");

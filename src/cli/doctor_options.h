@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "facts/cuda/gpu_host.h"
+
 namespace cohabit {
 
 struct DoctorOptions {
@@ -22,6 +24,7 @@ struct DoctorOptions {
   std::string configuration;          // file; empty: to be found
   bool no_configuration = false;
   std::string baseline, write_baseline;
+  cuda::AskedHost host;  // another machine's GPU and driver
 };
 
 }  // namespace cohabit

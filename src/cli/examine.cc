@@ -164,8 +164,8 @@ Result<void> judge(World& world, const Sequence& sequence, const sim::Simulation
   const ProcessView process(simulation, ownership, trace.start.tracer);
   const Captures captures = find_captures(process);
   const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
-  std::vector<Finding> findings =
-      check_all({process, captures, trace, sequence.imports, plan, sequence.program});
+  std::vector<Finding> findings = check_all(
+      {process, captures, trace, sequence.imports, plan, sequence.program, &world.distributions});
 
   report::Order order{
       sequence.imports, sequence.program, verdict(findings, simulation), {}, ending(trace)};
@@ -262,12 +262,10 @@ std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& 
   return orders;
 }
 
-void examine_environment(World& world, report::Report& report,
-                         const std::optional<std::string>& directory) {
+void examine_environment(World& world, report::Report& report, EnvironmentOptions options) {
   if (!world.python) return;
-  EnvironmentOptions options;
-  options.first_directory = directory;
-  const EnvironmentCase examined(world.tree, *world.python, world.distributions, options);
+  const EnvironmentCase examined(world.tree, *world.python, world.distributions,
+                                 std::move(options));
   for (Finding& finding : check_environment(examined))
     report.findings.push_back(std::move(finding));
 }

@@ -12,6 +12,7 @@
 #include "facts/python/distributions.h"
 #include "facts/python/interpreter.h"
 #include "facts/trace/trace.h"
+#include "findings/environment.h"
 #include "findings/finding.h"
 #include "imports/plan.h"
 #include "report/report.h"
@@ -65,10 +66,8 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
                             const std::map<std::string, std::string>& environment,
                             report::Report& report);
 
-// Everything that metadata and files say about the environment itself. `directory`: what stands
-// first in sys.path.
-void examine_environment(World& world, report::Report& report,
-                         const std::optional<std::string>& directory);
+// Everything that metadata and files say about the environment itself.
+void examine_environment(World& world, report::Report& report, EnvironmentOptions options);
 // Worst first, ids made anew; orders follow, and forget what is suppressed.
 void number_findings(report::Report& report);
 

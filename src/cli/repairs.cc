@@ -183,7 +183,7 @@ std::string RepairCase::keep(const Finding& finding, report::RepairReport& repor
 void RepairCase::add_environment_findings(report::RepairReport& report) {
   if (!request_.effects || !request_.replay.empty()) return;
   report::Report environment;
-  examine_environment(world_, environment, std::nullopt);
+  examine_environment(world_, environment, {});
   for (const Finding& finding : environment.findings)
     if (finding.severity == Severity::kError) keep(finding, report);
 }

@@ -1,12 +1,14 @@
 // An environment as its metadata and files describe it, for the rules that need no process.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/tree.h"
+#include "facts/cuda/gpu_host.h"
 #include "facts/python/distributions.h"
 #include "facts/python/installed_files.h"
 #include "facts/python/interpreter.h"
@@ -26,6 +28,10 @@ struct EnvironmentOptions {
   bool verify_hashes = false;
   // What stands before everything else in sys.path: the script's directory or the current one.
   std::optional<std::string> first_directory;
+  // The GPUs and their driver, of this machine or of the one asked for.
+  cuda::GpuHost gpu;
+  // The variables that a process would start with.
+  std::map<std::string, std::string> variables;
 };
 
 // Holds references: the facts must outlive it.

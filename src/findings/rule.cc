@@ -7,6 +7,7 @@
 #include <map>
 
 #include "findings/rules/rules.h"
+#include "findings/spelling.h"
 
 namespace cohabit {
 namespace {
@@ -45,9 +46,11 @@ std::string_view safety_name(Safety safety) {
 const std::vector<const Rule*>& all_rules() {
   static const std::vector<const Rule*> kRules = {
       &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104, &rules::kCb105,
-      &rules::kFi001, &rules::kFi002, &rules::kFi003, &rules::kIo901, &rules::kIo902,
-      &rules::kLd201, &rules::kLd202, &rules::kLd203, &rules::kLd204, &rules::kLd205,
-      &rules::kLd206, &rules::kPy001, &rules::kPy002, &rules::kPy003, &rules::kPy004,
+      &rules::kCu101, &rules::kCu102, &rules::kCu103, &rules::kCu104, &rules::kCu105,
+      &rules::kEv001, &rules::kEv002, &rules::kFi001, &rules::kFi002, &rules::kFi003,
+      &rules::kIo901, &rules::kIo902, &rules::kLd201, &rules::kLd202, &rules::kLd203,
+      &rules::kLd204, &rules::kLd205, &rules::kLd206, &rules::kLd207, &rules::kLd208,
+      &rules::kMm001, &rules::kPy001, &rules::kPy002, &rules::kPy003, &rules::kPy004,
       &rules::kPy005, &rules::kPy006, &rules::kPy007, &rules::kPy301, &rules::kPy302,
   };
   return kRules;
@@ -109,20 +112,9 @@ std::optional<std::string> nearest_name(std::string_view wrong,
   size_t best = from.size() / 3 + 2;
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {
-    const std::string to = upper(candidate);
-    std::vector<size_t> row(to.size() + 1);  // Levenshtein, one row at a time
-    for (size_t i = 0; i <= to.size(); i++) row[i] = i;
-    for (size_t i = 1; i <= from.size(); i++) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= to.size(); j++) {
-        const size_t replaced = diagonal + (from[i - 1] != to[j - 1]);
-        diagonal = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-      }
-    }
-    if (row.back() < best) {
-      best = row.back();
+    const size_t distance = edit_distance(from, upper(candidate));
+    if (distance < best) {
+      best = distance;
       found = candidate;
     }
   }

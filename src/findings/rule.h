@@ -21,8 +21,9 @@ struct Case {
   const Captures& captures;
   const Trace& trace;
   std::vector<std::string> imports;
-  const python::Plan* plan = nullptr;  // null: a recorded process
-  std::string program;                 // "python app.py"; empty: the imports are all
+  const python::Plan* plan = nullptr;            // null: a recorded process
+  std::string program;                           // "python app.py"; empty: the imports are all
+  const Distributions* distributions = nullptr;  // what is installed; null: unknown
   // The real run, if there was one, ended badly.
   bool failed() const { return trace.exit_status && *trace.exit_status != 0; }
 };

@@ -59,6 +59,31 @@ Json to_json(const Suppressed& one, const std::string& environment) {
   return json;
 }
 
+Json to_json(const std::vector<cuda::DriverLibrary>& libraries) {
+  Json json = Json::array();
+  for (const cuda::DriverLibrary& library : libraries)
+    json.push_back({{"path", library.path},
+                    {"version", text_or_null(library.version)},
+                    {"found_by", text_or_null(library.found_by)}});
+  return json;
+}
+
+Json to_json(const cuda::GpuHost& host) {
+  Json gpus = Json::array();
+  for (const cuda::Gpu& gpu : host.gpus)
+    gpus.push_back({{"address", text_or_null(gpu.address)},
+                    {"name", text_or_null(gpu.name)},
+                    {"compute_capability", gpu.sm ? Json(cuda::sm_text(gpu.sm)) : Json()}});
+  return {{"driver", text_or_null(host.driver())},
+          {"kernel_driver", text_or_null(host.kernel_driver)},
+          {"libcuda", to_json(host.libcuda)},
+          {"libnvidia_ml", to_json(host.nvml)},
+          {"gpus", gpus},
+          {"gpu_memory", host.memory ? Json(host.memory) : Json()},
+          {"wsl", host.is_wsl},
+          {"container", text_or_null(host.container)}};
+}
+
 }  // namespace
 
 std::string json(const Report& report) {
@@ -67,6 +92,7 @@ std::string json(const Report& report) {
   json["environment"] = {
       {"path", report.environment}, {"python", report.python}, {"program", report.program}};
   json["machine"] = {{"architecture", report.architecture}, {"glibc", report.glibc}};
+  if (report.gpu) json["machine"]["gpu"] = to_json(*report.gpu);
   json["orders"] = Json::array();
   for (const Order& order : report.orders)
     json["orders"].push_back({{"imports", order.imports},

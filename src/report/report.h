@@ -1,9 +1,11 @@
 // A report: everything `cohabit doctor` found out about one environment, and its ways onto paper.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "facts/cuda/gpu_host.h"
 #include "findings/finding.h"
 #include "findings/policy.h"
 #include "imports/plan.h"
@@ -24,6 +26,7 @@ struct Report {
   std::string program;
   std::string glibc;
   std::string architecture;
+  std::optional<cuda::GpuHost> gpu;  // nothing: a recorded run, of any machine
   std::vector<Order> orders;
   std::vector<Finding> findings;
   std::vector<Suppressed> suppressed;  // not counted: ignored, or in the baseline

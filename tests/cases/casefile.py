@@ -1,14 +1,16 @@
 """Case files: a world, a command, and what it prints, in one readable file each (*.case).
 
   first lines        what the case shows, and why the expected output is right: by construction
-  == world           program NAME | lib PATH | file PATH TEXT, each followed by indented attributes:
+  == world           program NAME | lib PATH | file PATH TEXT | link PATH TARGET, each followed by indented attributes:
                      needed NAME.. | defs NAME[@VERSION].. | refs NAME[@VERSION@FILE].. | set JSON
                      dist SITE NAME VERSION, a distribution installed in SITE, with its own attributes:
                      file PATH TEXT | lists PATH (made otherwise) | claims PATH TEXT (RECORD only)
+                     | gpu PATH CODE.. (a library with device code: sm_86 compute_90@8.4)
                      | requires TEXT | python SPECIFIERS | extra NAME | bare (no METADATA)
   == calls           open NAME [global] [from PATH] | ended STATUS (as from waitpid)
   == command         arguments of cohabit; TRACE is the trace of these calls, WORLD the directory.
                      `environment ENV`: the environment rules alone (tests/metadata)
+  == names           kept: the rule goes by names, the world is not renamed
   == output          standard output with WORLD for the directory, and the exit code
 
 Libraries are written by tests/images/elfimage.py: no compiler, no name has a meaning. UPDATE_CASES=1
@@ -32,6 +34,7 @@ REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO / "tests" / "images"), str(REPO / "tests" / "fidelity")]
 
 import elfimage  # noqa: E402
+import fatbin  # noqa: E402
 import tracefile  # noqa: E402
 
 RTLD_NOW, RTLD_GLOBAL = 2, 0x100
@@ -123,9 +126,9 @@ class Distribution:
     def add(self, line: str) -> None:
         key, _, value = line.strip().partition(" ")
         path, _, text = value.partition(" ")
-        if key in ("file", "claims"):
-            data = text_of(text)
-            if key == "file":
+        if key in ("file", "claims", "gpu"):
+            data = fatbin.library(text.split()) if key == "gpu" else text_of(text)
+            if key != "claims":
                 (self.site / path).parent.mkdir(parents=True, exist_ok=True)
                 (self.site / path).write_bytes(data)
             self.rows.append(record_row(path, data))
@@ -174,6 +177,10 @@ def build_world(text: str, world: Path) -> None:
         if kind == "dist":
             current = Distribution(world, name, *rest[0].split())
             distributions.append(current)
+            continue
+        if kind == "link":
+            (world / name).parent.mkdir(parents=True, exist_ok=True)
+            (world / name).symlink_to(rest[0])
             continue
         if kind == "file":
             (world / name).parent.mkdir(parents=True, exist_ok=True)

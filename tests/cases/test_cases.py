@@ -51,7 +51,7 @@ def test_schema_and_renaming(path: Path, cohabit: str, tmp_path: Path, repo: Pat
                        sorted((e["kind"], e.get("count", -1)) for e in f["evidence"]))
                       for f in result["findings"])
 
-    for seed in range(3):
+    for seed in range(0 if "names" in casefile.Case(path).sections else 3):
         renamed = casefile.Case(path)
         renamed.rename(seed)
         other = json_report(renamed, cohabit, tmp_path / str(seed))

@@ -72,6 +72,27 @@ def seeds_ldcache():
     yield "extension-outside", ldcache(hwcaps, levels)[:-6]
 
 
+def seeds_device_code():
+    images = pathlib.Path(__file__).resolve().parent.parent / "images"
+    sys.path.insert(0, str(images))
+    import fatbin
+
+    several = fatbin.container(["sm_80", "sm_90a", "sm_100f", "compute_90@8.4", "lto_80"])
+    whole = fatbin.elf([(".nv_fatbin", several + several)])
+    yield "plain", fatbin.library(["sm_86"])
+    yield "several", whole
+    other = [(".nvFatBinSegment", b"\0" * 24), (".ldata", b"\1" * 24 + several), ("__nv_relfatbin", several)]
+    yield "other-sections", fatbin.elf(other)
+    yield "no-sections", whole[:64]
+    yield "cut", whole[:200]
+    size = struct.pack("<Q", len(several) - 16)
+    yield "container-too-large", whole.replace(size, b"\xff" * 8, 1)
+    first = fatbin.entry("sm_80")[:16]
+    yield "entry-too-large", whole.replace(first, first[:8] + b"\xff" * 8, 1)
+    yield "header-too-large", whole.replace(first, first[:4] + b"\xff" * 4 + first[8:], 1)
+    yield "header-too-small", whole.replace(first, first[:4] + b"\0" * 4 + first[8:], 1)
+
+
 def main():
     targets = {n[6:]: f for n, f in globals().items() if n.startswith("seeds_")}
     for target in sys.argv[1:] or sorted(targets):

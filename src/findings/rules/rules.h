@@ -10,6 +10,13 @@ extern const Rule kCb102;  // captured across versions
 extern const Rule kCb103;  // moved as a whole
 extern const Rule kCb104;  // captured by design
 extern const Rule kCb105;  // latent split
+extern const Rule kCu101;  // no code for this GPU
+extern const Rule kCu102;  // driver too old
+extern const Rule kCu103;  // CPU build where a GPU is
+extern const Rule kCu104;  // two halves of the driver
+extern const Rule kCu105;  // libdevice not found
+extern const Rule kEv001;  // variable that nobody reads
+extern const Rule kEv002;  // variables that contradict each other
 extern const Rule kFi001;  // overwritten files
 extern const Rule kFi002;  // missing files
 extern const Rule kFi003;  // changed files
@@ -21,6 +28,9 @@ extern const Rule kLd203;  // undefined symbol
 extern const Rule kLd204;  // static TLS
 extern const Rule kLd205;  // executable stack
 extern const Rule kLd206;  // file refused by the loader
+extern const Rule kLd207;  // wheel's library shadowed
+extern const Rule kLd208;  // two copies of what must be single
+extern const Rule kMm001;  // reserved memory
 extern const Rule kPy001;  // unmet requirements
 extern const Rule kPy002;  // one module from two distributions
 extern const Rule kPy003;  // several CUDA majors

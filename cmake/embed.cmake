@@ -1,0 +1,10 @@
+# The command is one file: the tables of data/ are compiled into it. Each data/NAME.tsv becomes
+# generated/data/NAME.inc, a string literal to be included where it is used.
+file(GLOB tables CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/*.tsv)
+foreach(table ${tables})
+  get_filename_component(name ${table} NAME_WE)
+  file(READ ${table} text)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/data/${name}.inc
+       CONTENT "R\"table(@text@)table\"\n" @ONLY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+endforeach()

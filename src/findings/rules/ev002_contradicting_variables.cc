@@ -1,0 +1,75 @@
+// Each row is a fact about somebody's code:
+// - PYTORCH_ALLOC_CONF replaces PYTORCH_CUDA_ALLOC_CONF; releases differ in which one they read
+// first
+//   (c10/cuda/CUDAAllocatorConfig of pytorch);
+// - JAX raises an error if both names of its memory fraction are set (jaxlib/xla_client.py);
+// - TF_FORCE_GPU_ALLOW_GROWTH counts only as exactly "true" or "false" (gpu_bfc_allocator.cc).
+#include <fmt/format.h>
+
+#include "findings/rules/rules.h"
+
+namespace cohabit::rules {
+namespace {
+
+const std::string* value_of(const EnvironmentCase& examined, const std::string& name) {
+  const auto found = examined.options.variables.find(name);
+  return found == examined.options.variables.end() ? nullptr : &found->second;
+}
+
+bool is_there(const EnvironmentCase& examined, const std::string& module) {
+  for (const std::string& site : examined.interpreter.site_directories)
+    if (examined.tree.stat(site + "/" + module)) return true;
+  return false;
+}
+
+Finding warn(std::string headline, std::string help) {
+  Finding finding;
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kTable;
+  finding.headline = std::move(headline);
+  finding.help.push_back({std::move(help), "", Safety::kManual});
+  return finding;
+}
+
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  std::vector<Finding> findings;
+  const std::string* allocator = value_of(examined, "PYTORCH_ALLOC_CONF");
+  const std::string* older = value_of(examined, "PYTORCH_CUDA_ALLOC_CONF");
+  if (allocator && older && *allocator != *older && is_there(examined, "torch"))
+    findings.push_back(warn(
+        "PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF are set to different values: which one "
+        "counts depends on the release of torch",
+        "set PYTORCH_ALLOC_CONF alone, before torch 2.9 PYTORCH_CUDA_ALLOC_CONF alone"));
+  if (value_of(examined, "XLA_CLIENT_MEM_FRACTION") &&
+      value_of(examined, "XLA_PYTHON_CLIENT_MEM_FRACTION") && is_there(examined, "jax"))
+    findings.push_back(warn(
+        "XLA_CLIENT_MEM_FRACTION and XLA_PYTHON_CLIENT_MEM_FRACTION are both set: JAX refuses that",
+        "set XLA_CLIENT_MEM_FRACTION alone"));
+  const std::string* growth = value_of(examined, "TF_FORCE_GPU_ALLOW_GROWTH");
+  if (growth && *growth != "true" && *growth != "false" && is_there(examined, "tensorflow"))
+    findings.push_back(
+        warn("TF_FORCE_GPU_ALLOW_GROWTH is set, but neither to true nor to false: it has no effect",
+             "write TF_FORCE_GPU_ALLOW_GROWTH=true, in small letters"));
+  return findings;
+}
+
+}  // namespace
+
+const Rule kEv002 = {
+    "EV002",
+    "contradicting-variables",
+    Severity::kWarning,
+    "Variables of a framework contradict each other, or have a value that it does not take.",
+    "  Both names of PyTorch's allocator settings with different values; both names of JAX's "
+    "memory "
+    "fraction;\n"
+    "  TF_FORCE_GPU_ALLOW_GROWTH with anything but true and false.",
+    "  A setting is not what one thinks, or the framework stops at its first use of the GPU.",
+    "  TF_FORCE_GPU_ALLOW_GROWTH=1",
+    "  Keep one of the two names; write the value as the framework expects it.",
+    "  Only what is listed here. Values are not shown.",
+    nullptr,
+    check,
+};
+
+}  // namespace cohabit::rules

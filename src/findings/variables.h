@@ -1,0 +1,36 @@
+// Environment variables that frameworks read, by a table (data/variables.tsv) and by the strings in
+// the files of an environment. Values are never part of a finding: they may be secrets.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "findings/environment.h"
+
+namespace cohabit {
+
+struct KnownVariable {
+  std::string_view name;
+  std::vector<std::string_view> readers;  // modules; "system": not of an environment
+  std::string_view source;
+};
+const std::vector<KnownVariable>& known_variables();
+
+// "XLA_", "NCCL_": a variable of that name is meant for a framework.
+bool looks_like_framework_variable(std::string_view name);
+
+// What is set here and concerns frameworks.
+struct SetVariables {
+  struct Misspelled {
+    std::string name;
+    std::string meant;
+  };
+  std::vector<Misspelled> misspelled;  // nobody reads it, and one that is read has nearly that name
+  std::vector<std::string> unread;     // nobody here reads it
+};
+// Looks into the files of the environment if there is a variable that the table does not know.
+SetVariables judge_variables(const EnvironmentCase& examined);
+
+}  // namespace cohabit
