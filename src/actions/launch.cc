@@ -105,7 +105,7 @@ Result<std::string> find_command(const std::string& name) {
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     const std::string directory = end > begin ? path.substr(begin, end - begin) : ".";
-    std::string place = directory + "/" + name;
+    std::string place = fmt::format("{}/{}", directory, name);
     if (::access(place.c_str(), X_OK) == 0) return place;
     begin = end + 1;
   }

@@ -33,9 +33,9 @@ std::vector<std::string> own_directories() {
 // A directory that nobody else can write in.
 Result<std::string> own_link_directory() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const std::string base = runtime && *runtime == '/' && !std::strpbrk(runtime, " :;$\t\n")
-                               ? runtime
-                               : fmt::format("/tmp/cohabit-{}", ::getuid());
+  std::string base = runtime && *runtime == '/' && !std::strpbrk(runtime, " :;$\t\n")
+                         ? runtime
+                         : fmt::format("/tmp/cohabit-{}", ::getuid());
   struct stat status{};
   if (::mkdir(base.c_str(), 0700) != 0 && errno != EEXIST)
     return fail(fmt::format("cannot make the directory {}: {}", base, std::strerror(errno)));
@@ -71,7 +71,7 @@ Result<std::string> preloadable_path(const std::string& library) {
   if (library.find_first_of(" :;$\t\n") == std::string::npos) return library;
   auto directory = own_link_directory();
   if (!directory) return directory;
-  const std::string link = *directory + "/" + fs::path(library).filename().string();
+  std::string link = *directory + "/" + fs::path(library).filename().string();
   std::error_code error;
   if (fs::read_symlink(link, error) == library) return link;
   ::unlink(link.c_str());

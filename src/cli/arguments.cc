@@ -17,7 +17,7 @@ bool is_module_name(const std::string& name) {
   for (const char c : name) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     const bool digit = c >= '0' && c <= '9';
-    if (c == '.' ? start : !(letter || (digit && !start))) return false;
+    if (c == '.' ? start : !letter && (!digit || start)) return false;
     start = c == '.';
   }
   return !start;

@@ -85,7 +85,7 @@ Result<void> add_line(std::string_view line, Repair& repair) {
 std::string format_rules(const Repair& repair, char separator) {
   std::string text(kHead);
   for (const auto& [name, value] : repair.variables)
-    text += fmt::format("{}environment {}", separator, escaped(name + "=" + value));
+    text += fmt::format("{}environment {}", separator, escaped(fmt::format("{}={}", name, value)));
   for (const std::string& name : repair.preloads)
     text += fmt::format("{}preload {}", separator, escaped(name));
   for (const FlagRule& rule : repair.flags)

@@ -180,7 +180,8 @@ void Search::search_third(const std::vector<Repair>& parts) {
   const auto best = std::min_element(
       tried_.begin(), tried_.end(),
       [&](const auto& a, const auto& b) { return weight(a, unsound_) < weight(b, unsound_); });
-  const Repair base = *best;
+  const Repair base =
+      *best;  // NOLINT(performance-unnecessary-copy-initialization): consider() adds
   for (const Repair& part : parts)
     if (consider(combine(base, part)) && result_.repairs.back().every_order) return;
 }
