@@ -180,8 +180,8 @@ void Search::search_third(const std::vector<Repair>& parts) {
   const auto best = std::min_element(
       tried_.begin(), tried_.end(),
       [&](const auto& a, const auto& b) { return weight(a, unsound_) < weight(b, unsound_); });
-  const Repair base =
-      *best;  // NOLINT(performance-unnecessary-copy-initialization): consider() adds
+  // A copy, because consider() adds to what it is in.
+  const Repair base = *best;  // NOLINT(performance-unnecessary-copy-initialization)
   for (const Repair& part : parts)
     if (consider(combine(base, part)) && result_.repairs.back().every_order) return;
 }

@@ -127,7 +127,7 @@ class BuildReader {
 
   std::optional<std::string> find_text(const std::string& file) {
     for (const std::string& site : interpreter_.site_directories) {
-      source_ = site + "/" + file;
+      source_ = fmt::format("{}/{}", site, file);
       if (auto text = tree_.read_text(source_, kSmallFile)) return text;
     }
     return std::nullopt;

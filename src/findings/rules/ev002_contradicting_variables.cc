@@ -18,7 +18,7 @@ const std::string* value_of(const EnvironmentCase& examined, const std::string& 
 
 bool is_there(const EnvironmentCase& examined, const std::string& module) {
   for (const std::string& site : examined.interpreter.site_directories)
-    if (examined.tree.stat(site + "/" + module)) return true;
+    if (examined.tree.stat(fmt::format("{}/{}", site, module))) return true;
   return false;
 }
 

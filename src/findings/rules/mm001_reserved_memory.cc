@@ -71,7 +71,7 @@ Share share_of_build(const std::string& module, const Variables& variables) {
 }
 
 std::string amount(double part, uint64_t memory) {
-  const std::string percent = fmt::format("{:.0f} %", part * 100);
+  std::string percent = fmt::format("{:.0f} %", part * 100);
   if (!memory) return percent;
   return fmt::format("{}, {:.1f} GiB", percent,
                      part * static_cast<double>(memory) / static_cast<double>(1 << 30));
