@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   cohabit::add_verify_command(app, exit_code);
   cohabit::add_rules_command(app, exit_code);
   cohabit::add_explain_command(app, exit_code);
+  cohabit::add_why_command(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

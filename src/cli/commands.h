@@ -17,5 +17,6 @@ void add_run_command(CLI::App& app, int& exit_code);
 void add_verify_command(CLI::App& app, int& exit_code);
 void add_rules_command(CLI::App& app, int& exit_code);
 void add_explain_command(CLI::App& app, int& exit_code);
+void add_why_command(CLI::App& app, int& exit_code);
 
 }  // namespace cohabit

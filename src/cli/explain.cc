@@ -1,28 +1,44 @@
-// cohabit explain CODE: a rule in the words of its file.
+// cohabit explain CODE or SLUG: a rule, or a mechanism of `cohabit why`, in the words of its file.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/commands.h"
+#include "explain/knowledge.h"
 #include "findings/rule.h"
+#include "report/why.h"
 
 namespace cohabit {
 namespace {
 
-int explain(const std::string& code) {
-  if (const Rule* rule = find_rule_by_code(code)) {
-    fmt::print("{}", explain_rule(*rule));
-    return 0;
+// A slug that a rule and a mechanism share (numpy-abi) is both.
+int explain_name(const std::string& name) {
+  const auto mechanisms = explain::read_knowledge();
+  if (!mechanisms) {
+    fmt::print(stderr, "cohabit: {}\n", mechanisms.error().message);
+    return 2;
   }
   std::vector<std::string> known;
+  bool found = false;
   for (const Rule* rule : all_rules()) {
     known.emplace_back(rule->code);
     known.emplace_back(rule->slug);
   }
-  const auto near = nearest_name(code, known);
-  fmt::print(stderr, "cohabit: there is no rule {}{}; `cohabit rules` lists them all\n", code,
-             near ? fmt::format(" (did you mean {}?)", *near) : "");
+  if (const Rule* rule = find_rule_by_code(name)) {
+    fmt::print("{}", explain_rule(*rule));
+    found = true;
+  }
+  for (const explain::Mechanism& mechanism : *mechanisms) {
+    known.push_back(mechanism.slug);
+    if (mechanism.slug != name) continue;
+    fmt::print("{}{}", found ? "\n" : "", report::mechanism_text(mechanism));
+    found = true;
+  }
+  if (found) return 0;
+  const auto near = nearest_name(name, known);
+  fmt::print(stderr, "cohabit: there is no rule or mechanism {}{}; `cohabit rules` lists the rules\n",
+             name, near ? fmt::format(" (did you mean {}?)", *near) : "");
   return 2;
 }
 
@@ -30,9 +46,9 @@ int explain(const std::string& code) {
 
 void add_explain_command(CLI::App& app, int& exit_code) {
   auto code = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("explain", "Explain a code of a report");
-  command->add_option("code", *code, "Code or short name of a rule, e.g. CB101")->required();
-  command->callback([code, &exit_code] { exit_code = explain(*code); });
+  CLI::App* command = app.add_subcommand("explain", "Explain a code of a report, or a mechanism");
+  command->add_option("code", *code, "Code or short name of a rule (CB101), or of a mechanism (openmp-duplicate)")->required();
+  command->callback([code, &exit_code] { exit_code = explain_name(*code); });
 }
 
 }  // namespace cohabit

@@ -9,7 +9,7 @@ from pathlib import Path
 # What each room may use (ARCHITECTURE.md).
 LINE = ["base", "facts", "world", "imports", "sim", "findings", "repair", "actions"]
 ROOMS = {room: set(LINE[: i + 1]) for i, room in enumerate(LINE)}
-ROOMS["report"] = set(LINE[:7]) | {"report"}
+ROOMS["report"] = set(LINE[:7]) | {"explain", "report"}
 ROOMS["explain"] = {"base", "facts", "world", "findings", "sim", "explain"}
 ROOMS["cli"] = set(LINE) | {"report", "explain", "cli"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([a-z_]+)/', re.M)

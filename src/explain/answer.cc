@@ -1,0 +1,241 @@
+// The last line of a log is seldom the cause. Three relations find it:
+//   specializes     two mechanisms match one line: who says more takes the line
+//   consequence_of  where the cause was found in the text as well, its consequences are no answers
+//   position        of what is left, and equally likely, the earliest event comes first
+// What healthy runs print too (notices) answers only somebody who shows nothing else.
+#include "explain/answer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "explain/log_text.h"
+#include "explain/recognise.h"
+
+namespace cohabit::explain {
+namespace {
+
+constexpr size_t kShownLines = 3;
+constexpr double kLeastConfidence = 0.2;
+constexpr double kMostConfidence = 0.99;
+constexpr double kFurtherSignal = 0.03;  // each other signal of the same mechanism
+constexpr size_t kShortText = 3;         // lines that somebody picked out to ask about
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Lines that a more special mechanism takes.
+std::vector<Match> without_general(std::vector<Match> matches,
+                                   const std::vector<Mechanism>& mechanisms) {
+  std::vector<Match> kept;
+  for (const Match& match : matches) {
+    const bool taken = std::any_of(matches.begin(), matches.end(), [&](const Match& other) {
+      return other.at == match.at && !other.is_tell && !match.is_tell &&
+             contains(mechanisms[other.mechanism].specializes,
+                      mechanisms[match.mechanism].slug);
+    });
+    if (!taken) kept.push_back(match);
+  }
+  return kept;
+}
+
+void add_captures(Answer& answer, const std::vector<Capture>& captures) {
+  for (const Capture& capture : captures)
+    if (std::none_of(answer.captures.begin(), answer.captures.end(),
+                     [&](const Capture& old) { return old.name == capture.name; }))
+      answer.captures.push_back(capture);
+}
+
+void add_line(Answer& answer, const Match& match) {
+  if (answer.matched.size() >= kShownLines) {
+    answer.more++;
+    return;
+  }
+  // Until lines are counted, their place stands for their number.
+  if (answer.matched.empty() || answer.matched.back().number != match.at)
+    answer.matched.push_back({match.at, match.line});
+}
+
+double confidence_of(const Mechanism& mechanism, const std::set<uint32_t>& signals,
+                     const std::set<uint32_t>& tells) {
+  double best = 0;
+  for (const uint32_t signal : signals)
+    best = std::max(best, mechanism.signals[signal].confidence);
+  double sum = best + kFurtherSignal * static_cast<double>(signals.size() - 1);
+  for (const uint32_t tell : tells) sum += mechanism.tells[tell].adds;
+  return std::round(std::clamp(sum, 0.0, kMostConfidence) * 100) / 100;
+}
+
+std::string preferred_fix(const Mechanism& mechanism, const std::set<uint32_t>& signals) {
+  const Signal* best = nullptr;
+  for (const uint32_t index : signals) {
+    const Signal& signal = mechanism.signals[index];
+    if (!signal.fix.empty() && (!best || signal.confidence > best->confidence)) best = &signal;
+  }
+  return best ? best->fix : "";
+}
+
+void describe(Answer& answer, const std::string& first_fix) {
+  const Mechanism& mechanism = *answer.mechanism;
+  answer.headline = fill_in(mechanism.headline, answer.captures);
+  answer.explanation = fill_in(mechanism.explanation, answer.captures);
+  answer.fixes = mechanism.fixes;
+  std::stable_partition(answer.fixes.begin(), answer.fixes.end(),
+                        [&](const Fix& fix) { return fix.id == first_fix; });
+  for (Fix& fix : answer.fixes) {
+    fix.text = fill_in(fix.text, answer.captures);
+    fix.command = fill_in(fix.command, answer.captures);
+    // A command with a hole cannot be pasted.
+    if (fix.command.find('{') != fix.command.npos && fix.command.find("${") == fix.command.npos)
+      fix.command.clear();
+  }
+}
+
+std::vector<Answer> collect(const std::vector<Match>& matches,
+                            const std::vector<Mechanism>& mechanisms) {
+  struct Seen {
+    Answer answer;
+    std::set<uint32_t> signals, tells;
+  };
+  std::map<uint32_t, Seen> seen;
+  for (const Match& match : matches) {
+    Seen& entry = seen[match.mechanism];
+    if (match.is_tell) {
+      entry.tells.insert(match.index);
+      add_captures(entry.answer, match.captures);
+      continue;
+    }
+    const Weight weight = mechanisms[match.mechanism].signals[match.index].weight;
+    Answer& answer = entry.answer;
+    // The lines of the gravest kind speak for the answer.
+    if (entry.signals.empty() || weight < answer.weight) {
+      answer.weight = weight;
+      answer.at = match.at;
+    }
+    entry.signals.insert(match.index);
+    add_line(answer, match);
+    add_captures(answer, match.captures);
+  }
+  std::vector<Answer> answers;
+  for (auto& [index, entry] : seen) {
+    if (entry.signals.empty()) continue;
+    entry.answer.mechanism = &mechanisms[index];
+    entry.answer.confidence = confidence_of(mechanisms[index], entry.signals, entry.tells);
+    if (entry.answer.confidence < kLeastConfidence) continue;
+    describe(entry.answer, preferred_fix(mechanisms[index], entry.signals));
+    answers.push_back(std::move(entry.answer));
+  }
+  return answers;
+}
+
+// "*": a consequence of whatever else there is, as a crash is.
+bool follows_from(const Answer& effect, const Answer& cause) {
+  const auto& causes = effect.mechanism->consequence_of;
+  if (cause.weight == Weight::kNotice || cause.mechanism == effect.mechanism) return false;
+  if (contains(causes, cause.mechanism->slug)) return true;
+  return contains(causes, "*") && !contains(cause.mechanism->consequence_of, "*");
+}
+
+void drop_consequences(std::vector<Answer>& answers) {
+  const std::vector<Answer> all = answers;
+  std::erase_if(answers, [&](const Answer& answer) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Answer& cause) { return follows_from(answer, cause); });
+  });
+  for (Answer& cause : answers)
+    for (const Answer& effect : all)
+      if (follows_from(effect, cause)) cause.explains.push_back(effect.mechanism->slug);
+}
+
+int level_of(double confidence) {
+  if (confidence >= 0.7) return 0;
+  return confidence >= 0.45 ? 1 : 2;
+}
+
+void rank(std::vector<Answer>& answers) {
+  std::stable_sort(answers.begin(), answers.end(), [](const Answer& a, const Answer& b) {
+    if (a.weight != b.weight) return a.weight < b.weight;
+    if (level_of(a.confidence) != level_of(b.confidence))
+      return level_of(a.confidence) < level_of(b.confidence);
+    if (a.at != b.at) return a.at < b.at;
+    return a.confidence > b.confidence;
+  });
+}
+
+bool is_short(std::string_view text) {
+  size_t lines = 0;
+  for (size_t at = 0; at < text.size() && lines <= kShortText;) {
+    const size_t end = line_end(text, at);
+    if (text.substr(at, end - at).find_first_not_of(" \t") != text.npos) lines++;
+    at = end + 1;
+  }
+  return lines <= kShortText;
+}
+
+// Notices leave the answers, unless they are all that was asked about.
+void set_notices_aside(std::string_view text, Explanation& explanation) {
+  std::vector<Answer>& answers = explanation.answers;
+  const bool only = std::all_of(answers.begin(), answers.end(), [](const Answer& answer) {
+    return answer.weight == Weight::kNotice;
+  });
+  if (only && is_short(text)) return;
+  for (const Answer& answer : answers)
+    if (answer.weight == Weight::kNotice)
+      for (const MatchedLine& line : answer.matched)
+        explanation.recognised.push_back({"notice", line.number, line.text});
+  std::erase_if(answers, [](const Answer& answer) { return answer.weight == Weight::kNotice; });
+}
+
+void number_lines(std::string_view text, Explanation& explanation) {
+  std::map<size_t, size_t> numbers;
+  for (const Answer& answer : explanation.answers)
+    for (const MatchedLine& line : answer.matched) numbers[line.number];
+  for (const Recognised& one : explanation.recognised) numbers[one.line];
+  size_t number = 1;
+  size_t from = 0;
+  for (auto& [at, value] : numbers) {
+    number += static_cast<size_t>(std::count(text.begin() + static_cast<ptrdiff_t>(from),
+                                             text.begin() + static_cast<ptrdiff_t>(at), '\n'));
+    from = at;
+    value = number;
+  }
+  for (Answer& answer : explanation.answers)
+    for (MatchedLine& line : answer.matched) line.number = numbers[line.number];
+  for (Recognised& one : explanation.recognised) one.line = numbers[one.line];
+}
+
+}  // namespace
+
+Explanation explain_text(std::string_view text, const std::vector<Mechanism>& mechanisms,
+                         const Matcher& matcher) {
+  Explanation explanation;
+  explanation.answers = collect(without_general(matcher.find(text), mechanisms), mechanisms);
+  drop_consequences(explanation.answers);
+  rank(explanation.answers);
+  set_notices_aside(text, explanation);
+  recognise(text, explanation.recognised);
+  number_lines(text, explanation);
+  return explanation;
+}
+
+std::string_view status_name(Status status) {
+  switch (status) {
+    case Status::kConfirmed: return "confirmed";
+    case Status::kContradicted: return "contradicted";
+    case Status::kNotCheckable: return "not-checkable";
+  }
+  return "";
+}
+
+std::string_view weight_name(Weight weight) {
+  switch (weight) {
+    case Weight::kFailure: return "failure";
+    case Weight::kDegradation: return "degradation";
+    case Weight::kNotice: return "notice";
+  }
+  return "";
+}
+
+}  // namespace cohabit::explain

@@ -1,0 +1,139 @@
+#include "explain/log_text.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/read_file.h"
+#include "base/tree.h"
+
+namespace cohabit::explain {
+namespace {
+
+constexpr char kEscape = '\x1b';
+constexpr size_t kMaxLine = 4096;  // looked at in one line, on either side of a match
+
+// ECMA-48: ESC [ parameters final; ESC ] text BEL or ESC \ (titles, links); ESC and one byte.
+size_t after_escape(std::string_view text, size_t at) {
+  size_t i = at + 1;
+  if (i >= text.size()) return i;
+  if (text[i] == '[') {
+    for (i++; i < text.size() && text[i] >= 0x20 && text[i] < 0x40;) i++;
+    return std::min(i + 1, text.size());
+  }
+  if (text[i] != ']') return i + 1;
+  const size_t limit = std::min(text.size(), at + kMaxLine);
+  for (; i < limit; i++) {
+    if (text[i] == '\a') return i + 1;
+    if (text[i] == kEscape) return std::min(i + 2, text.size());
+    if (text[i] == '\n') return i;
+  }
+  return i;
+}
+
+std::string without_escapes(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t escape = std::min(text.find(kEscape, at), text.size());
+    result.append(text.substr(at, escape - at));
+    at = escape < text.size() ? after_escape(text, escape) : escape;
+  }
+  return result;
+}
+
+void append_utf8(std::string& text, uint32_t unit) {
+  if (unit < 0x80) {
+    text += static_cast<char>(unit);
+  } else if (unit < 0x800) {
+    text += static_cast<char>(0xC0 | (unit >> 6));
+    text += static_cast<char>(0x80 | (unit & 0x3F));
+  } else {
+    text += static_cast<char>(0xE0 | (unit >> 12));
+    text += static_cast<char>(0x80 | ((unit >> 6) & 0x3F));
+    text += static_cast<char>(0x80 | (unit & 0x3F));
+  }
+}
+
+// Windows PowerShell writes UTF-16 with a byte order mark where one redirects. Surrogates are
+// written one by one: no message has them.
+std::string from_utf16(std::string_view text) {
+  const bool big = text[0] == '\xFE';
+  std::string result;
+  result.reserve(text.size() / 2);
+  for (size_t at = 2; at + 1 < text.size(); at += 2) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const auto second = static_cast<unsigned char>(text[at + 1]);
+    append_utf8(result, big ? first << 8U | second : second << 8U | first);
+  }
+  return result;
+}
+
+bool is_utf16(std::string_view text) {
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
+}
+
+}  // namespace
+
+Result<LogText> LogText::read(const std::string& path) {
+  LogText log;
+  const std::string file = path == "-" ? std::string("/dev/stdin") : path;
+  // A map costs nothing for what is not looked at; pipes cannot be mapped.
+  if (auto mapped = Tree("").map(file); mapped) {
+    log.mapped_ = std::move(*mapped);
+  } else {
+    auto text = read_file(file);
+    if (!text) return tl::unexpected<Error>(text.error());
+    log.own_ = std::move(*text);
+    log.cleaned_ = true;
+  }
+  log.clean();
+  return log;
+}
+
+LogText::LogText(std::string text) : own_(std::move(text)), cleaned_(true) {
+  clean();
+}
+
+void LogText::clean() {
+  if (is_utf16(text())) {
+    own_ = from_utf16(text());
+    cleaned_ = true;
+  }
+  const std::string_view view = text();
+  if (!view.empty() && std::memchr(view.data(), kEscape, view.size())) {
+    own_ = without_escapes(view);
+    cleaned_ = true;
+  }
+}
+
+size_t line_begin(std::string_view text, size_t at) {
+  const size_t limit = at > kMaxLine ? at - kMaxLine : 0;
+  while (at > limit && !ends_line(text[at - 1])) at--;
+  return at;
+}
+
+size_t line_end(std::string_view text, size_t at) {
+  const size_t limit = std::min(text.size(), at + kMaxLine);
+  while (at < limit && !ends_line(text[at])) at++;
+  return at;
+}
+
+std::string_view without_prefix(std::string_view line) {
+  static const RE2 kPrefix(
+      "(?:\\[(?:rank)?\\d+\\]:"                              // torchrun, mpirun
+      "|\\[\\d+,\\d+\\]<std(?:out|err)>:"                    // Open MPI
+      "|\\([\\w:.<>-]+(?: [\\w:.<>-]+)?,? ?(?:pid|ip)=[^)]*\\)"  // ray, vLLM
+      "|\\[default\\d+\\]:"
+      "|[\\w.-]{1,64} +\\|"                                  // docker compose
+      "|\\d{4}-\\d\\d-\\d\\d[T ][0-9:.,]+(?:Z|[+-]\\d\\d:?\\d\\d)?(?: std(?:out|err) [FP])?"
+      ") ?",
+      RE2::Latin1);
+  re2::StringPiece rest(line.data(), line.size());
+  while (RE2::Consume(&rest, kPrefix)) {
+  }
+  return {rest.data(), rest.size()};
+}
+
+}  // namespace cohabit::explain

@@ -1,0 +1,61 @@
+"""Every mechanism file: its real texts are answered with it, its near misses are not."""
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from texts import MECHANISMS, slugs, why  # noqa: E402
+
+SAFETY = {"safe", "unsafe", "manual"}
+KINDS = {"version change", "import order", "env var", "library path", "isolation", "memory limit",
+         "driver upgrade", "reinstall", "code change", "system", "hardware"}
+
+
+def pairs(key: str) -> list:
+    return [pytest.param(slug, text, id=f"{slug}-{i}")
+            for slug, data in MECHANISMS.items() for i, text in enumerate(data.get(key, []))]
+
+
+@pytest.mark.parametrize("slug, text", pairs("matches"))
+def test_text_is_answered(slug: str, text: str, cohabit: str):
+    assert slugs(why(cohabit, text))[:1] == [slug]
+
+
+@pytest.mark.parametrize("slug, text", pairs("near_misses"))
+def test_near_miss_is_not(slug: str, text: str, cohabit: str):
+    assert slug not in slugs(why(cohabit, text))
+
+
+@pytest.mark.parametrize("slug", MECHANISMS)
+def test_file_is_whole(slug: str):
+    data = MECHANISMS[slug]
+    assert data["slug"] == slug
+    for key in ("headline", "explanation", "decides", "sources", "matches", "near_misses",
+                "signals", "fixes"):
+        assert data[key], f"{key} is empty"
+    assert not data["headline"].endswith(".")
+    for name in data.get("consequence_of", []) + data.get("specializes", []):
+        assert name == "*" or name in MECHANISMS, name
+    ids = {fix.get("id") for fix in data["fixes"]}
+    for fix in data["fixes"]:
+        assert fix["kind"] in KINDS
+        assert fix.get("safety", "manual") in SAFETY
+        assert fix["text"]
+    for signal in data["signals"]:
+        assert 0 < signal["confidence"] < 1
+        assert signal.get("fix") in ids | {None}
+        re.compile(signal["pattern"])
+
+
+def test_every_capture_in_words_is_captured_somewhere():
+    for slug, data in MECHANISMS.items():
+        words = data["headline"] + data["explanation"] + "".join(
+            fix["text"] + fix.get("command", "") for fix in data["fixes"])
+        patterns = "".join(signal["pattern"] for signal in data["signals"])
+        for name in re.findall(r"\{([a-z_]+)(?:\|[^}]*)?\}", words):
+            assert f"?P<{name}>" in patterns, f"{slug}: {{{name}}} is in no pattern"
