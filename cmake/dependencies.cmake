@@ -15,12 +15,10 @@ endforeach()
 # RE2, static: the command runs inside broken environments, and its package carries no more than fmt.
 find_path(COHABIT_RE2_INCLUDE re2/filtered_re2.h)
 find_library(COHABIT_RE2 NAMES libre2.a re2)
-find_path(COHABIT_TOMLPLUSPLUS toml++/toml.h)
-if(NOT COHABIT_RE2 OR NOT COHABIT_RE2_INCLUDE OR NOT COHABIT_TOMLPLUSPLUS)
-  message(FATAL_ERROR "RE2 or toml++ is missing: install them (Debian: apt-get install libre2-dev "
-                      "libtomlplusplus-dev), or let `scripts/setup build` install all that the "
-                      "build needs")
+if(NOT COHABIT_RE2 OR NOT COHABIT_RE2_INCLUDE)
+  message(FATAL_ERROR "RE2 is missing: install it (Debian: apt-get install libre2-dev), or let "
+                      "`scripts/setup build` install all that the build needs")
 endif()
 add_library(cohabit_re2 INTERFACE)
-target_include_directories(cohabit_re2 SYSTEM INTERFACE ${COHABIT_RE2_INCLUDE} ${COHABIT_TOMLPLUSPLUS})
+target_include_directories(cohabit_re2 SYSTEM INTERFACE ${COHABIT_RE2_INCLUDE})
 target_link_libraries(cohabit_re2 INTERFACE ${COHABIT_RE2} Threads::Threads)

@@ -12,11 +12,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Union
 
-__all__ = ["CohabitError", "__version__", "command", "doctor"]
+__all__ = ["CohabitError", "__version__", "command", "doctor", "explain_exception",
+           "install_excepthook", "why"]
 
 StrPath = Union[str, "os.PathLike[str]"]
 
@@ -57,12 +59,67 @@ def doctor(
     if replay is not None:
         line += ["--replay", os.fspath(replay)]
     line += arguments
-    answer = subprocess.run(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, check=False)
+    return json.loads(_run(line))
+
+
+def why(
+    text: str | bytes,
+    *,
+    environment: StrPath | None = None,
+    arguments: Iterable[str] = (),
+) -> dict[str, Any]:
+    """What is known about an error text: the report of `cohabit why --format json`.
+
+    environment  where to look for evidence: an environment or an interpreter; default: nowhere
+    """
+    line = [command(), "why", "-", "--format", "json"]
+    if environment is not None:
+        line += ["--env", os.fspath(environment)]
+    line += arguments
+    return json.loads(_run(line, text if isinstance(text, bytes) else text.encode(errors="replace")))
+
+
+def explain_exception(exception: BaseException) -> dict[str, Any]:
+    """The same for an exception, its causes and its traceback, in this interpreter's environment."""
+    return why(_text_of(type(exception), exception, exception.__traceback__), environment=sys.executable)
+
+
+def install_excepthook() -> None:
+    """Adds the explanation, where there is one, under the traceback of what nobody catches."""
+    before = sys.excepthook
+    if getattr(before, "_is_cohabit", False):
+        return
+
+    def hook(kind: type, exception: BaseException, traceback: Any) -> None:
+        before(kind, exception, traceback)
+        if not issubclass(kind, Exception):  # the user's interrupt needs no explanation
+            return
+        try:
+            line = [command(), "why", "-", "--env", sys.executable]
+            answer = subprocess.run(line, input=_text_of(kind, exception, traceback).encode(errors="replace"),
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False)
+            if answer.returncode == 1:
+                sys.stderr.write("\n" + answer.stdout.decode(errors="replace"))
+        except Exception:  # the traceback is printed: nothing may hide it
+            pass
+
+    hook._is_cohabit = True  # type: ignore[attr-defined]
+    sys.excepthook = hook
+
+
+def _text_of(kind: Any, exception: Any, traceback: Any) -> str:
+    import traceback as module
+
+    return "".join(module.format_exception(kind, exception, traceback))
+
+
+def _run(line: list[str], data: bytes | None = None) -> bytes:
+    answer = subprocess.run(line, input=data, stdin=subprocess.DEVNULL if data is None else None,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if answer.returncode not in (0, 1):  # 1: there are findings
         message = answer.stderr.decode(errors="replace").strip()
         raise CohabitError(message or f"cohabit ended with status {answer.returncode}")
-    return json.loads(answer.stdout)
+    return answer.stdout
 
 
 def _version() -> str:

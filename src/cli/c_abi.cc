@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cohabit/cohabit.h"
@@ -17,6 +20,17 @@ std::vector<std::string> command_names(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   return names;
+}
+
+// `cohabit why [LOG] [-- COMMAND]`: the parser would take the first word of a command for the log.
+std::vector<char*> with_log_named(int argc, char** argv) {
+  static char standard_input[] = "-";
+  std::vector<char*> arguments(argv, argv + argc);
+  if (argc < 2 || std::string_view(argv[1]) != "why") return arguments;
+  const auto dashes = std::find_if(arguments.begin(), arguments.end(),
+                                   [](const char* word) { return std::string_view(word) == "--"; });
+  if (dashes != arguments.end()) arguments.insert(dashes, standard_input);
+  return arguments;
 }
 
 int run(int argc, char** argv) {
@@ -37,7 +51,8 @@ int run(int argc, char** argv) {
   cohabit::add_explain_command(app, exit_code);
   cohabit::add_why_command(app, exit_code);
   try {
-    app.parse(argc, argv);
+    std::vector<char*> arguments = with_log_named(argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error);
     if (status == 0) return 0;  // --help, --version

@@ -37,8 +37,9 @@ int explain_name(const std::string& name) {
   }
   if (found) return 0;
   const auto near = nearest_name(name, known);
-  fmt::print(stderr, "cohabit: there is no rule or mechanism {}{}; `cohabit rules` lists the rules\n",
-             name, near ? fmt::format(" (did you mean {}?)", *near) : "");
+  fmt::print(stderr,
+             "cohabit: there is no rule or mechanism {}{}; `cohabit rules` lists the rules\n", name,
+             near ? fmt::format(" (did you mean {}?)", *near) : "");
   return 2;
 }
 
@@ -47,7 +48,10 @@ int explain_name(const std::string& name) {
 void add_explain_command(CLI::App& app, int& exit_code) {
   auto code = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("explain", "Explain a code of a report, or a mechanism");
-  command->add_option("code", *code, "Code or short name of a rule (CB101), or of a mechanism (openmp-duplicate)")->required();
+  command
+      ->add_option("code", *code,
+                   "Code or short name of a rule (CB101), or of a mechanism (openmp-duplicate)")
+      ->required();
   command->callback([code, &exit_code] { exit_code = explain_name(*code); });
 }
 

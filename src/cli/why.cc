@@ -1,16 +1,23 @@
-// cohabit why: read the text; match; rank; look at the environment; report.
+// cohabit why: read the text, or run a command and keep it; match; rank; look at the environment;
+// report.
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
+#include "actions/tee.h"
+#include "actions/trace.h"
 #include "cli/commands.h"
 #include "explain/answer.h"
+#include "explain/evidence.h"
 #include "explain/log_text.h"
-#include "findings/rule.h"
+#include "facts/host/machine.h"
+#include "facts/python/interpreter.h"
 #include "report/why.h"
 
 namespace cohabit {
@@ -23,10 +30,24 @@ struct WhyOptions {
   std::vector<std::string> command;
 };
 
-std::string draw(const WhyOptions& options, const explain::Explanation& explanation) {
+constexpr int kCannotRun = 125;
+constexpr int kSignalBase = 128;
+
+std::string draw(const WhyOptions& options, const explain::Explanation& explanation, int stream) {
   if (options.format == "json") return report::why_json(explanation);
   const char* no_colour = std::getenv("NO_COLOR");
-  return report::why_full(explanation, isatty(STDOUT_FILENO) && !(no_colour && *no_colour));
+  return report::why_full(explanation, isatty(stream) && !(no_colour && *no_colour));
+}
+
+// What this machine says: with --env, or the environment of the command that was run.
+Result<void> add_evidence(explain::Explanation& explanation, const std::string& environment) {
+  const Tree tree("");
+  const auto python = find_interpreter(tree, environment);
+  if (!python) return tl::unexpected<Error>(python.error());
+  const Distributions distributions = Distributions::read(tree, *python);
+  const EnvironmentCase examined(tree, *python, distributions);
+  explain::look_at_environment(explanation, examined, read_machine(tree, python->elf_machine));
+  return {};
 }
 
 Result<explain::Explanation> explain_log(const explain::LogText& log,
@@ -36,17 +57,58 @@ Result<explain::Explanation> explain_log(const explain::LogText& log,
   return explain::explain_text(log.text(), mechanisms, *matcher);
 }
 
+Result<int> why_of_log(const WhyOptions& options,
+                       const std::vector<explain::Mechanism>& mechanisms) {
+  const auto log = explain::LogText::read(options.log);
+  if (!log) return tl::unexpected<Error>(log.error());
+  auto explanation = explain_log(*log, mechanisms);
+  if (!explanation) return tl::unexpected<Error>(explanation.error());
+  if (!options.environment.empty())
+    if (auto done = add_evidence(*explanation, options.environment); !done)
+      return tl::unexpected<Error>(done.error());
+  fmt::print("{}", draw(options, *explanation, STDOUT_FILENO));
+  return explanation->answers.empty() ? 0 : 1;
+}
+
+int exit_code_of(int status) {
+  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Standard output is the command's: the explanation goes to standard error.
+Result<int> why_of_command(const WhyOptions& options,
+                           const std::vector<explain::Mechanism>& mechanisms) {
+  auto tee = Tee::make();
+  if (!tee) return tl::unexpected<Error>(tee.error());
+  RecordOptions record;
+  record.forward_signals = true;
+  record.standard_output = tee->standard_output();
+  record.standard_error = tee->standard_error();
+  tee->start();
+  const auto trace = record_trace(record, options.command);
+  std::string text = tee->finish();
+  if (!trace) return tl::unexpected<Error>(trace.error());
+  const int status = trace->exit_status ? *trace->exit_status : 0;
+  if (status == 0) return 0;
+  // The shell's word for it, which no one has written here.
+  if (WIFSIGNALED(status)) text += std::string("\n") + ::strsignal(WTERMSIG(status)) + "\n";
+  auto explanation = explain_log(explain::LogText(std::move(text)), mechanisms);
+  if (!explanation) return tl::unexpected<Error>(explanation.error());
+  // A program that is no Python has no environment.
+  (void)add_evidence(*explanation,
+                     options.environment.empty() ? trace->start.program : options.environment);
+  fmt::print(stderr, "\n{}", draw(options, *explanation, STDERR_FILENO));
+  return exit_code_of(status);
+}
+
 Result<int> why(const WhyOptions& options) {
   if (options.format != "full" && options.format != "json")
     return fail(fmt::format("--format cannot be {}; it is full or json", options.format));
+  if (options.log != "-" && !options.command.empty())
+    return fail("give a file or a command, not both");
   const auto mechanisms = explain::read_knowledge();
   if (!mechanisms) return tl::unexpected<Error>(mechanisms.error());
-  const auto log = explain::LogText::read(options.log);
-  if (!log) return tl::unexpected<Error>(log.error());
-  const auto explanation = explain_log(*log, *mechanisms);
-  if (!explanation) return tl::unexpected<Error>(explanation.error());
-  fmt::print("{}", draw(options, *explanation));
-  return explanation->answers.empty() ? 0 : 1;
+  return options.command.empty() ? why_of_log(options, *mechanisms)
+                                 : why_of_command(options, *mechanisms);
 }
 
 }  // namespace
@@ -55,12 +117,16 @@ void add_why_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<WhyOptions>();
   CLI::App* command = app.add_subcommand(
       "why", "Explain an error text: what happened, what this machine says to it, what to do");
-  command->footer("Exit code: 0 nothing known in the text, 1 answers, 2 Cohabit failed.");
+  command->footer(
+      "cohabit why -- COMMAND runs it, shows its output as it comes, and explains a failure.\n"
+      "Exit code: 0 nothing known in the text, 1 answers, 2 Cohabit failed; of a command: its own\n"
+      "(128 + n when signal n ended it), 125 when it could not be run.");
   command->add_option("log", options->log, "A file, or - for standard input")
       ->capture_default_str();
   command->add_option("--format", options->format, "full or json")->capture_default_str();
   command->add_option("--env", options->environment,
                       "The environment to look at (a prefix or an interpreter)");
+  command->add_option("command", options->command, "-- and a command with its arguments");
   command->callback([options, &exit_code] {
     const auto code = why(*options);
     if (code) {
@@ -68,7 +134,7 @@ void add_why_command(CLI::App& app, int& exit_code) {
       return;
     }
     fmt::print(stderr, "cohabit: {}\n", code.error().message);
-    exit_code = 2;
+    exit_code = options->command.empty() ? 2 : kCannotRun;
   });
 }
 

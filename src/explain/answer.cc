@@ -33,8 +33,7 @@ std::vector<Match> without_general(std::vector<Match> matches,
   for (const Match& match : matches) {
     const bool taken = std::any_of(matches.begin(), matches.end(), [&](const Match& other) {
       return other.at == match.at && !other.is_tell && !match.is_tell &&
-             contains(mechanisms[other.mechanism].specializes,
-                      mechanisms[match.mechanism].slug);
+             contains(mechanisms[other.mechanism].specializes, mechanisms[match.mechanism].slug);
     });
     if (!taken) kept.push_back(match);
   }
@@ -61,8 +60,7 @@ void add_line(Answer& answer, const Match& match) {
 double confidence_of(const Mechanism& mechanism, const std::set<uint32_t>& signals,
                      const std::set<uint32_t>& tells) {
   double best = 0;
-  for (const uint32_t signal : signals)
-    best = std::max(best, mechanism.signals[signal].confidence);
+  for (const uint32_t signal : signals) best = std::max(best, mechanism.signals[signal].confidence);
   double sum = best + kFurtherSignal * static_cast<double>(signals.size() - 1);
   for (const uint32_t tell : tells) sum += mechanism.tells[tell].adds;
   return std::round(std::clamp(sum, 0.0, kMostConfidence) * 100) / 100;
@@ -222,18 +220,24 @@ Explanation explain_text(std::string_view text, const std::vector<Mechanism>& me
 
 std::string_view status_name(Status status) {
   switch (status) {
-    case Status::kConfirmed: return "confirmed";
-    case Status::kContradicted: return "contradicted";
-    case Status::kNotCheckable: return "not-checkable";
+    case Status::kConfirmed:
+      return "confirmed";
+    case Status::kContradicted:
+      return "contradicted";
+    case Status::kNotCheckable:
+      return "not-checkable";
   }
   return "";
 }
 
 std::string_view weight_name(Weight weight) {
   switch (weight) {
-    case Weight::kFailure: return "failure";
-    case Weight::kDegradation: return "degradation";
-    case Weight::kNotice: return "notice";
+    case Weight::kFailure:
+      return "failure";
+    case Weight::kDegradation:
+      return "degradation";
+    case Weight::kNotice:
+      return "notice";
   }
   return "";
 }

@@ -6,7 +6,6 @@
 
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
 namespace cohabit::explain {
@@ -67,9 +66,8 @@ void read_lists(const toml::table& table, Mechanism& mechanism) {
         {entry["pattern"].value_or(std::string()), entry["adds"].value_or(0.0)});
   });
   for_each_table(table, "fixes", [&](const toml::table& entry) {
-    mechanism.fixes.push_back({text_of(entry, "id"), text_of(entry, "kind"),
-                               text_of(entry, "text"), text_of(entry, "command"),
-                               safety_of(entry)});
+    mechanism.fixes.push_back({text_of(entry, "id"), text_of(entry, "kind"), text_of(entry, "text"),
+                               text_of(entry, "command"), safety_of(entry)});
   });
   for_each_table(table, "wrong_advice", [&](const toml::table& entry) {
     mechanism.wrong_advice.push_back({text_of(entry, "advice"), text_of(entry, "reason")});
@@ -121,9 +119,9 @@ std::string fill_in(std::string_view text, const std::vector<Capture>& captures)
     result.append(text.substr(at, open - at));
     const std::string_view inside = text.substr(open + 1, close - open - 1);
     const size_t bar = std::min(inside.find('|'), inside.size());
-    const auto found =
-        std::find_if(captures.begin(), captures.end(),
-                     [&](const Capture& capture) { return capture.name == inside.substr(0, bar); });
+    const auto found = std::find_if(captures.begin(), captures.end(), [&](const Capture& capture) {
+      return capture.name == inside.substr(0, bar);
+    });
     if (found != captures.end())
       result.append(found->value);
     else if (bar < inside.size())

@@ -122,11 +122,11 @@ size_t line_end(std::string_view text, size_t at) {
 
 std::string_view without_prefix(std::string_view line) {
   static const RE2 kPrefix(
-      "(?:\\[(?:rank)?\\d+\\]:"                              // torchrun, mpirun
-      "|\\[\\d+,\\d+\\]<std(?:out|err)>:"                    // Open MPI
+      "(?:\\[(?:rank)?\\d+\\]:"                                  // torchrun, mpirun
+      "|\\[\\d+,\\d+\\]<std(?:out|err)>:"                        // Open MPI
       "|\\([\\w:.<>-]+(?: [\\w:.<>-]+)?,? ?(?:pid|ip)=[^)]*\\)"  // ray, vLLM
       "|\\[default\\d+\\]:"
-      "|[\\w.-]{1,64} +\\|"                                  // docker compose
+      "|[\\w.-]{1,64} +\\|"  // docker compose
       "|\\d{4}-\\d\\d-\\d\\d[T ][0-9:.,]+(?:Z|[+-]\\d\\d:?\\d\\d)?(?: std(?:out|err) [FP])?"
       ") ?",
       RE2::Latin1);

@@ -16,7 +16,9 @@ class LogText {
   static Result<LogText> read(const std::string& path);
   explicit LogText(std::string text);
 
-  std::string_view text() const { return cleaned_ ? std::string_view(own_) : mapped_.bytes().text(); }
+  std::string_view text() const {
+    return cleaned_ ? std::string_view(own_) : mapped_.bytes().text();
+  }
 
  private:
   LogText() = default;

@@ -116,9 +116,10 @@ Result<void> Matcher::compile(const std::vector<Mechanism>& mechanisms) {
           what_is(mechanism, pattern.is_tell ? mechanism.tells[pattern.index].pattern
                                              : mechanism.signals[pattern.index].pattern));
     }
-    return fail(fmt::format("these patterns have no literal of {} characters that every match "
-                            "contains:{}",
-                            Literals::kShortest, patterns));
+    return fail(
+        fmt::format("these patterns have no literal of {} characters that every match "
+                    "contains:{}",
+                    Literals::kShortest, patterns));
   }
   literals_ = std::make_unique<Literals>(std::move(words));
   return {};
@@ -126,8 +127,7 @@ Result<void> Matcher::compile(const std::vector<Mechanism>& mechanisms) {
 
 Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
   Matcher matcher;
-  matcher.expressions_ =
-      std::make_unique<re2::FilteredRE2>(static_cast<int>(Literals::kShortest));
+  matcher.expressions_ = std::make_unique<re2::FilteredRE2>(static_cast<int>(Literals::kShortest));
   if (auto done = matcher.add(mechanisms); !done) return tl::unexpected<Error>(done.error());
   if (auto done = matcher.compile(mechanisms); !done) return tl::unexpected<Error>(done.error());
   return matcher;
@@ -136,8 +136,8 @@ Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
 void Matcher::keep(Search& search, int id, size_t begin, std::string_view window,
                    size_t first_line) const {
   const RE2& expression = expressions_->GetRE2(id);
-  std::vector<re2::StringPiece> groups(
-      static_cast<size_t>(expression.NumberOfCapturingGroups()) + 1);
+  std::vector<re2::StringPiece> groups(static_cast<size_t>(expression.NumberOfCapturingGroups()) +
+                                       1);
   const re2::StringPiece piece(window.data(), window.size());
   if (!expression.Match(piece, 0, window.size(), RE2::UNANCHORED, groups.data(),
                         static_cast<int>(groups.size())))
@@ -147,8 +147,12 @@ void Matcher::keep(Search& search, int id, size_t begin, std::string_view window
   uint32_t& count = search.counts[static_cast<size_t>(id)];
   if (++count > kMaxMatches) return;
   const Pattern& pattern = patterns_[static_cast<size_t>(id)];
-  Match match{pattern.mechanism, pattern.index, pattern.is_tell, begin,
-              std::string(window.substr(0, first_line)), {}};
+  Match match{pattern.mechanism,
+              pattern.index,
+              pattern.is_tell,
+              begin,
+              std::string(window.substr(0, first_line)),
+              {}};
   for (const auto& [name, group] : expression.NamedCapturingGroups())
     if (const re2::StringPiece value = groups[static_cast<size_t>(group)]; !value.empty())
       match.captures.push_back({name, std::string(value.data(), value.size())});
@@ -177,8 +181,8 @@ void Matcher::look_at(Search& search, size_t hit) const {
 
 std::vector<Match> Matcher::find(std::string_view text) const {
   Search search{text, {}, std::vector<uint32_t>(patterns_.size()), {}, 0, 0};
-  for (size_t at; search.windows < kMaxWindows &&
-                  (at = literals_->find(text, search.next)) != text.npos;)
+  for (size_t at;
+       search.windows < kMaxWindows && (at = literals_->find(text, search.next)) != text.npos;)
     look_at(search, at);
   std::stable_sort(search.matches.begin(), search.matches.end(),
                    [](const Match& a, const Match& b) { return a.at < b.at; });

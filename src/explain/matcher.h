@@ -48,8 +48,7 @@ class Matcher {
   Result<void> add(const std::vector<Mechanism>& mechanisms);
   Result<void> compile(const std::vector<Mechanism>& mechanisms);
   void look_at(Search& search, size_t hit) const;
-  void keep(Search& search, int id, size_t begin, std::string_view window,
-            size_t first_line) const;
+  void keep(Search& search, int id, size_t begin, std::string_view window, size_t first_line) const;
 
   std::vector<Pattern> patterns_;
   std::unique_ptr<re2::FilteredRE2> expressions_;

@@ -1,5 +1,5 @@
-// Drawn as the findings of doctor are: a headline, the lines that say so, what is known and how, and
-// help that can be pasted.
+// Drawn as the findings of doctor are: a headline, the lines that say so, what is known and how,
+// and help that can be pasted.
 #include "report/why.h"
 
 #include <fmt/format.h>
@@ -48,9 +48,12 @@ std::string wrap(const std::string& text, const std::string& indent) {
 
 Severity severity_of(const Answer& answer) {
   switch (answer.weight) {
-    case explain::Weight::kFailure: return Severity::kError;
-    case explain::Weight::kDegradation: return Severity::kWarning;
-    case explain::Weight::kNotice: return Severity::kNote;
+    case explain::Weight::kFailure:
+      return Severity::kError;
+    case explain::Weight::kDegradation:
+      return Severity::kWarning;
+    case explain::Weight::kNotice:
+      return Severity::kNote;
   }
   return Severity::kNote;
 }
@@ -80,11 +83,10 @@ std::string draw_fixes(const std::vector<Fix>& fixes, const Painter& painter) {
 
 std::string draw(const Answer& answer, const Painter& painter) {
   const Severity severity = severity_of(answer);
-  std::string text =
-      painter.severity(severity, fmt::format("{}[{}]", severity_name(severity),
-                                             code_of(*answer.mechanism))) +
-      painter.bold(": " + printable(answer.headline)) + "\n" + draw_lines(answer) +
-      wrap(printable(answer.explanation), "   |  ");
+  std::string text = painter.severity(severity, fmt::format("{}[{}]", severity_name(severity),
+                                                            code_of(*answer.mechanism))) +
+                     painter.bold(": " + printable(answer.headline)) + "\n" + draw_lines(answer) +
+                     wrap(printable(answer.explanation), "   |  ");
   text += fmt::format("   = {}; likelihood {:.0f} %\n",
                       answer.status == explain::Status::kNotCheckable
                           ? "not checked on this machine"
@@ -168,9 +170,9 @@ std::string why_json(const Explanation& explanation) {
 
 std::string mechanism_text(const Mechanism& mechanism) {
   const Painter painter(false);
-  std::string text = fmt::format("{}: {}\n\n", code_of(mechanism),
-                                 explain::fill_in(mechanism.headline, {})) +
-                     wrap(explain::fill_in(mechanism.explanation, {}), "  ");
+  std::string text =
+      fmt::format("{}: {}\n\n", code_of(mechanism), explain::fill_in(mechanism.headline, {})) +
+      wrap(explain::fill_in(mechanism.explanation, {}), "  ");
   if (!mechanism.decides.empty()) text += "\nWhat decides\n" + wrap(mechanism.decides, "  ");
   text += "\nWhat to do, best first\n";
   for (const Fix& fix : mechanism.fixes) {

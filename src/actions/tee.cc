@@ -1,0 +1,120 @@
+#include "actions/tee.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+namespace cohabit {
+namespace {
+
+constexpr size_t kMostKept = size_t{64} << 20;  // a failure that needs more is not found
+constexpr int kPatience = 100;                  // milliseconds for what comes after the end
+
+void close_if_open(int& descriptor) {
+  if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
+}
+
+void write_all(int descriptor, const char* data, size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody reads it any more
+    data += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+// A terminal of our own in place of the user's: same size, and nothing done to the bytes, which the
+// user's terminal treats afterwards.
+bool open_terminal(int shown, int& ours, int& child) {
+  struct termios settings{};
+  struct winsize size{};
+  if (::tcgetattr(shown, &settings) != 0) return false;
+  ::cfmakeraw(&settings);
+  ::ioctl(shown, TIOCGWINSZ, &size);
+  return ::openpty(&ours, &child, nullptr, &settings, &size) == 0;
+}
+
+}  // namespace
+
+Tee::Tee(Tee&& other) noexcept
+    : output_(std::exchange(other.output_, {})),
+      error_(std::exchange(other.error_, {})),
+      kept_(std::move(other.kept_)) {}
+
+Tee::~Tee() {
+  ended_ = true;
+  if (thread_.joinable()) thread_.join();
+  for (Channel* channel : {&output_, &error_}) {
+    close_if_open(channel->ours);
+    close_if_open(channel->child);
+  }
+}
+
+Result<Tee> Tee::make() {
+  Tee tee;
+  if (!::isatty(STDOUT_FILENO))
+    if (auto done = tee.open(tee.output_, STDOUT_FILENO); !done)
+      return tl::unexpected<Error>(done.error());
+  if (auto done = tee.open(tee.error_, STDERR_FILENO); !done)
+    return tl::unexpected<Error>(done.error());
+  return tee;
+}
+
+Result<void> Tee::open(Channel& channel, int shown) {
+  channel.shown = shown;
+  if (::isatty(shown) && open_terminal(shown, channel.ours, channel.child)) {
+    ::fcntl(channel.ours, F_SETFD, FD_CLOEXEC);
+    ::fcntl(channel.child, F_SETFD, FD_CLOEXEC);
+    return {};
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail("cannot make a pipe for the command's output");
+  channel.ours = ends[0];
+  channel.child = ends[1];
+  return {};
+}
+
+void Tee::start() {
+  thread_ = std::thread([this] { copy(); });
+}
+
+std::string Tee::finish() {
+  close_if_open(output_.child);
+  close_if_open(error_.child);
+  ended_ = true;
+  if (thread_.joinable()) thread_.join();
+  return std::move(kept_);
+}
+
+bool Tee::copy_some(Channel& channel) {
+  char buffer[16384];
+  const ssize_t got = ::read(channel.ours, buffer, sizeof buffer);
+  if (got < 0 && errno == EINTR) return true;
+  if (got <= 0) {  // a terminal whose other side is closed gives EIO
+    close_if_open(channel.ours);
+    return false;
+  }
+  write_all(channel.shown, buffer, static_cast<size_t>(got));
+  if (kept_.size() < kMostKept) kept_.append(buffer, static_cast<size_t>(got));
+  return true;
+}
+
+void Tee::copy() {
+  while (output_.ours >= 0 || error_.ours >= 0) {
+    struct pollfd waiting[2] = {{output_.ours, POLLIN, 0}, {error_.ours, POLLIN, 0}};
+    const int ready = ::poll(waiting, 2, kPatience);
+    if (ready == 0 && ended_) return;
+    if (waiting[0].revents != 0) copy_some(output_);
+    if (waiting[1].revents != 0) copy_some(error_);
+  }
+}
+
+}  // namespace cohabit

@@ -1,0 +1,48 @@
+// What a command writes, shown as it comes and kept.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+
+namespace cohabit {
+
+// The command keeps what it can see of its outputs: a terminal stays one. Standard output that is a
+// terminal is left alone and not kept (messages of failures go to standard error); everything else
+// passes through here.
+class Tee {
+ public:
+  static Result<Tee> make();
+  Tee(Tee&& other) noexcept;
+  Tee(const Tee&) = delete;
+  Tee& operator=(const Tee&) = delete;
+  ~Tee();
+
+  // For the command; -1: its output is ours.
+  int standard_output() const { return output_.child; }
+  int standard_error() const { return error_.child; }
+
+  void start();
+  // After the command has ended. What its own children still write is not waited for.
+  std::string finish();
+
+ private:
+  struct Channel {
+    int ours = -1;   // read
+    int child = -1;  // written by the command
+    int shown = -1;  // where it is shown
+  };
+  Tee() = default;
+  Result<void> open(Channel& channel, int shown);
+  void copy();
+  bool copy_some(Channel& channel);
+
+  Channel output_, error_;
+  std::string kept_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cohabit

@@ -1,0 +1,302 @@
+// A mechanism names what to look at (its [[checks]]); here is what looking means. Where doctor has
+// a rule for the same thing, the rule is asked: one code, one text. Not finding is a contradiction
+// only where it would have to be there.
+#include "explain/evidence.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "base/paths.h"
+#include "explain/inventory.h"
+#include "facts/python/version.h"
+#include "findings/rule.h"
+
+namespace cohabit::explain {
+namespace {
+
+constexpr size_t kShown = 3;
+constexpr uint64_t kContainerShm = 64 << 20;
+
+struct Look {
+  const EnvironmentCase& examined;
+  const Machine& machine;
+  const Answer& answer;
+  std::string argument;  // captures filled in
+};
+
+struct Seen {
+  Status status = Status::kNotCheckable;
+  std::vector<std::string> facts;
+};
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+std::string describe(const Copy& copy) {
+  return copy.owner.empty() ? copy.path : fmt::format("{} ({})", copy.path, copy.owner);
+}
+
+void list(Seen& seen, const std::vector<Copy>& copies) {
+  for (size_t i = 0; i < std::min(copies.size(), kShown); i++)
+    seen.facts.push_back("there is " + describe(copies[i]));
+  if (copies.size() > kShown)
+    seen.facts.push_back(fmt::format("and {} more files", copies.size() - kShown));
+}
+
+bool has_hole(const std::string& argument) {
+  return argument.empty() || argument.find('{') != argument.npos;
+}
+
+// ---- one function for each kind of check
+
+Seen ask_rule(const Look& look) {
+  Seen seen;
+  const Rule* rule = find_rule_by_code(look.argument);
+  if (!rule || !rule->check_environment) return seen;
+  const std::vector<Finding> findings = rule->check_environment(look.examined);
+  for (size_t i = 0; i < std::min(findings.size(), kShown); i++)
+    seen.facts.push_back(fmt::format("{}: {}", rule->code, findings[i].headline));
+  if (!findings.empty()) {
+    seen.status = Status::kConfirmed;
+  } else if (look.answer.mechanism->code == rule->code) {
+    seen.status = Status::kContradicted;
+    seen.facts.push_back(fmt::format("{} finds nothing in this environment", rule->code));
+  }
+  return seen;
+}
+
+// A file of the environment is not found by its name where nobody's path leads to it: that is no
+// contradiction to "not found", but one to "not there" (`absent`).
+Seen is_library_missing(const Look& look, bool absent) {
+  Seen seen;
+  if (has_hole(look.argument)) return seen;
+  const auto same = copies_of(look.argument, look.examined, look.machine);
+  if (!same.empty()) {
+    const bool found =
+        std::any_of(same.begin(), same.end(), [](const Copy& copy) { return copy.owner.empty(); });
+    seen.status = absent || found ? Status::kContradicted : Status::kConfirmed;
+    list(seen, same);
+    return seen;
+  }
+  seen.status = Status::kConfirmed;
+  seen.facts.push_back(
+      fmt::format("no file {} in this environment, in LD_LIBRARY_PATH or in the "
+                  "loader's cache",
+                  look.argument));
+  list(seen, copies_of(std::string(stem_of(look.argument)) + ".so", look.examined, look.machine));
+  return seen;
+}
+
+Seen is_library_elsewhere(const Look& look) {
+  Seen seen;
+  if (has_hole(look.argument)) return seen;
+  const auto copies = copies_of(look.argument, look.examined, look.machine);
+  seen.status = copies.empty() ? Status::kContradicted : Status::kConfirmed;
+  list(seen, copies);
+  if (copies.empty())
+    seen.facts.push_back(fmt::format("no file {} in this environment", look.argument));
+  return seen;
+}
+
+Seen has_several_copies(const Look& look) {
+  Seen seen;
+  std::vector<Copy> copies = copies_of(look.argument, look.examined, look.machine);
+  std::map<std::string, Copy> by_directory;
+  for (const Copy& copy : copies) by_directory.emplace(directory_of(copy.path), copy);
+  if (by_directory.empty()) return seen;
+  copies.clear();
+  for (const auto& [directory, copy] : by_directory) copies.push_back(copy);
+  seen.status = copies.size() > 1 ? Status::kConfirmed : Status::kContradicted;
+  list(seen, copies);
+  if (copies.size() == 1)
+    seen.facts.push_back(fmt::format("that is the only directory with {}", look.argument));
+  return seen;
+}
+
+Seen are_installed(const Look& look, bool all) {
+  Seen seen;
+  size_t found = 0;
+  const std::vector<std::string> names = words_of(look.argument);
+  for (const std::string& name : names) {
+    const Distribution* distribution = look.examined.distributions.find(name);
+    if (!distribution) continue;
+    found++;
+    seen.facts.push_back(label(*distribution) + " is installed");
+  }
+  if (all && found >= 2) seen.status = Status::kConfirmed;
+  return seen;
+}
+
+Seen is_cpu_build(const Look& look) {
+  Seen seen;
+  for (const std::string& name : words_of(look.argument)) {
+    const Distribution* distribution = look.examined.distributions.find(name);
+    if (!distribution) continue;
+    seen.facts.push_back(label(*distribution) + " is installed");
+    const bool cpu =
+        distribution->version.find("+cpu") != distribution->version.npos || name == "paddlepaddle";
+    if (cpu)
+      seen.status = Status::kConfirmed;
+    else if (distribution->version.find("+cu") != distribution->version.npos &&
+             seen.status == Status::kNotCheckable)
+      seen.status = Status::kContradicted;
+  }
+  return seen;
+}
+
+Seen look_at_driver(const Look& look) {
+  Seen seen;
+  auto version = look.examined.tree.read_text("/sys/module/nvidia/version");
+  const bool is_absence = look.answer.mechanism->slug == "no-driver";
+  if (version) {
+    while (!version->empty() && version->back() == '\n') version->pop_back();
+    seen.facts.push_back("the NVIDIA kernel module is of version " + *version);
+    if (is_absence) seen.status = Status::kContradicted;
+  } else {
+    seen.facts.emplace_back("no NVIDIA kernel module is loaded on this machine");
+    if (is_absence) seen.status = Status::kConfirmed;
+  }
+  return seen;
+}
+
+// The user-space half carries its version in its file's name: libnvidia-ml.so.535.104.05.
+Seen is_driver_mixed(const Look& look) {
+  Seen seen = look_at_driver(look);
+  const auto version = look.examined.tree.read_text("/sys/module/nvidia/version");
+  const auto library = find_in_cache(look.machine, "libnvidia-ml.so.1");
+  const auto real = library ? look.examined.tree.real_path(*library) : std::nullopt;
+  if (!version || !real) return seen;
+  const std::string module = version->substr(0, version->find('\n'));
+  seen.facts.push_back("the loader's cache has " + *real);
+  seen.status = real->ends_with(".so." + module) ? Status::kContradicted : Status::kConfirmed;
+  return seen;
+}
+
+Seen does_file_exist(const Look& look) {
+  Seen seen;
+  const std::string suffix = "/" + look.argument;
+  for (const InstalledFiles::Row& row : look.examined.files.rows())
+    if (std::string("/").append(row.record.path).ends_with(suffix))
+      seen.facts.push_back("there is " + look.examined.files.path_of(row));
+  for (const char* const root : {"/usr/local/cuda", "/opt/cuda"})
+    if (look.examined.tree.stat(root + suffix)) seen.facts.push_back("there is " + (root + suffix));
+  if (!seen.facts.empty()) return seen;
+  seen.status = Status::kConfirmed;
+  seen.facts.push_back("no " + look.argument + " in this environment or in /usr/local/cuda");
+  return seen;
+}
+
+Seen is_on_library_path(const Look& look) {
+  Seen seen;
+  const char* value = std::getenv("LD_LIBRARY_PATH");
+  if (!value || !*value) {
+    seen.facts.emplace_back("LD_LIBRARY_PATH is not set here");
+    return seen;
+  }
+  seen.facts.push_back(fmt::format("LD_LIBRARY_PATH is {}", value));
+  for (const std::string& name : words_of(look.argument))
+    for (const Copy& copy : copies_of(name, look.examined, look.machine))
+      if (copy.owner.empty() &&
+          std::string_view(value).find(directory_of(copy.path)) != std::string_view::npos) {
+        seen.status = Status::kConfirmed;
+        seen.facts.push_back("it leads to " + copy.path);
+      }
+  return seen;
+}
+
+Seen is_file_damaged(const Look& look) {
+  Seen seen;
+  if (has_hole(look.argument)) return seen;
+  for (const ChangedFile& file : look.examined.changed) {
+    const InstalledFiles::Row& row = look.examined.files.rows()[file.row];
+    const std::string path = look.examined.files.path_of(row);
+    if (!path.ends_with("/" + look.argument)) continue;
+    seen.status = Status::kConfirmed;
+    seen.facts.push_back(file.missing ? path + " is gone"
+                                      : fmt::format("{} has {} bytes, its RECORD says {}", path,
+                                                    file.size, row.record.size));
+  }
+  return seen;
+}
+
+Seen is_shm_small(const Look& look) {
+  Seen seen;
+  struct statvfs status{};
+  if (!look.examined.tree.root().empty() || ::statvfs("/dev/shm", &status) != 0) return seen;
+  const uint64_t size = status.f_blocks * status.f_frsize;
+  const uint64_t free = status.f_bavail * status.f_frsize;
+  seen.facts.push_back(fmt::format("/dev/shm has {} MiB, {} MiB free", size >> 20, free >> 20));
+  if (size <= kContainerShm) seen.status = Status::kConfirmed;
+  return seen;
+}
+
+Seen is_module_missing(const Look& look) {
+  Seen seen;
+  if (has_hole(look.argument)) return seen;
+  const std::string top = look.argument.substr(0, look.argument.find('.'));
+  for (const InstalledFiles::Row& row : look.examined.files.rows()) {
+    if (!row.record.path.starts_with(top)) continue;
+    const std::string_view rest = row.record.path.substr(top.size());
+    if (!rest.starts_with("/") && !rest.starts_with(".py") && !rest.starts_with(".cpython"))
+      continue;
+    seen.status = Status::kContradicted;
+    seen.facts.push_back(fmt::format("{} has it in this environment; another Python was running",
+                                     label(look.examined.owner(row))));
+    return seen;
+  }
+  seen.status = Status::kConfirmed;
+  seen.facts.push_back("no distribution of this environment has the module " + top);
+  return seen;
+}
+
+Seen look_at(const std::string& kind, const Look& look) {
+  static const std::map<std::string, Seen (*)(const Look&)> kChecks = {
+      {"rule", ask_rule},
+      {"library-missing", [](const Look& one) { return is_library_missing(one, false); }},
+      {"library-absent", [](const Look& one) { return is_library_missing(one, true); }},
+      {"library-elsewhere", is_library_elsewhere},
+      {"several-copies", has_several_copies},
+      {"distributions", [](const Look& one) { return are_installed(one, true); }},
+      {"distributions-any", [](const Look& one) { return are_installed(one, false); }},
+      {"cpu-build", is_cpu_build},
+      {"driver", look_at_driver},
+      {"driver-mismatch", is_driver_mixed},
+      {"file-exists", does_file_exist},
+      {"library-path-variable", is_on_library_path},
+      {"file-damaged", is_file_damaged},
+      {"shm", is_shm_small},
+      {"module-missing", is_module_missing},
+  };
+  const auto check = kChecks.find(kind);
+  return check == kChecks.end() ? Seen() : check->second(look);
+}
+
+}  // namespace
+
+void look_at_environment(Explanation& explanation, const EnvironmentCase& examined,
+                         const Machine& machine) {
+  for (Answer& answer : explanation.answers)
+    for (const Check& check : answer.mechanism->checks) {
+      const Seen seen = look_at(
+          check.kind, {examined, machine, answer, fill_in(check.argument, answer.captures)});
+      if (seen.status != Status::kNotCheckable) answer.status = seen.status;
+      for (const std::string& text : seen.facts) answer.evidence.push_back(fact(check.kind, text));
+    }
+  std::stable_sort(
+      explanation.answers.begin(), explanation.answers.end(), [](const Answer& a, const Answer& b) {
+        return (a.status == Status::kContradicted) < (b.status == Status::kContradicted);
+      });
+}
+
+}  // namespace cohabit::explain
