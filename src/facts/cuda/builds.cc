@@ -1,5 +1,7 @@
 #include "facts/cuda/builds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace cohabit::cuda {
