@@ -56,6 +56,9 @@ void assume_start(StartFacts& start, const Launch& launch, pid_t pid) {
     size_t equals = entry.find('=');
     start.environment.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
   }
+  remove_tracer(start.environment, launch);
+  start.machine = launch.program.machine;
+  start.hwcaps = active_hwcaps(launch.program.loader, launch.environment);
   start.pid = pid;
 }
 

@@ -57,6 +57,29 @@ def test_program_that_does_not_start(world, tmp_path):
     assert run.start["program"] == world.path("broken")
 
 
+@pytest.mark.parametrize("missing", ["library", "symbol"])
+def test_nothing_of_ours_is_in_the_trace_of_a_failed_start(world, tmp_path, missing):
+    source, library = tmp_path / "needed.c", tmp_path / "libneeded.so"
+    source.write_text("extern int nowhere; int* pointer = &nowhere;")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    world.compile("opener.c", "unlucky", "-Wl,--no-as-needed", "-Wl,--unresolved-symbols=ignore-all", str(library))
+    if missing == "library":
+        library.unlink()
+    user = {"LD_PRELOAD": world.path("libplain.so"), "LD_BIND_NOW": "1"}
+    trace = tmp_path / "failed.trace"
+    run = world.trace(program=world.path("unlucky"), out=str(trace), **user)
+    replayed = subprocess.run([world.cohabit, "replay", trace, "--loads", tmp_path / "loads",
+                               "--bindings", tmp_path / "bindings"], capture_output=True, text=True)
+    assert run.status == 127 and "tracer did not run" in run.end["blind_spots"][0], run.stderr
+    environment = dict(run.start["environment"])
+    assert {k: environment.get(k) for k in ("LD_DEBUG", "LD_DEBUG_OUTPUT", *user)} == {
+        "LD_DEBUG": None, "LD_DEBUG_OUTPUT": None, **user}
+    healthy = world.trace("open=@,1").start
+    assert (run.start["machine"], run.start["hwcaps"]) == (healthy["machine"], healthy["hwcaps"])
+    assert "would not start" in replayed.stderr
+    assert "libcohabit" not in (tmp_path / "loads").read_text() + (tmp_path / "bindings").read_text()
+
+
 def test_kill_switch(world):
     run = world.trace("open=@,1", COHABIT_TRACE="off")
     # What ld.so itself says remains.
