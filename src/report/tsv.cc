@@ -16,16 +16,22 @@ using sim::How;
 using sim::Object;
 using sim::Simulation;
 
+// As ld.so found it: l_name, which is relative where the file was asked for by a relative path.
+std::string opened_path(const Object& object) {
+  if (object.name.empty() || object.name.starts_with('/')) return object.name;
+  return fmt::format("{}/{}", object.origin, object.name.substr(object.name.rfind('/') + 1));
+}
+
 // By object. An image knows the path it was first opened by; a hard link may have brought the same
 // file in by another.
 std::vector<std::string> real_paths(const Simulation& simulation) {
   std::vector<std::string> paths;
   for (const Object& object : simulation.objects()) {
     const Image& image = simulation.images()[object.image];
-    const bool other = object.name != image.path && object.name.starts_with('/');
-    paths.push_back(
-        other ? simulation.images().tree().real_path(object.name).value_or(image.real_path)
-              : image.real_path);
+    const std::string opened = opened_path(object);
+    const bool other = opened != image.path && opened.starts_with('/');
+    paths.push_back(other ? simulation.images().tree().real_path(opened).value_or(image.real_path)
+                          : image.real_path);
   }
   return paths;
 }
