@@ -12,13 +12,28 @@ foreach(pair fmt:libfmt-dev nlohmann_json:nlohmann-json3-dev CLI11:libcli11-dev
   endif()
 endforeach()
 
-# RE2, static: the command runs inside broken environments, and its package carries no more than fmt.
+# fmt without libfmt.so, which would bring the libstdc++ of wherever the command runs: its compiled
+# part is src/base/fmt_library.cc, written for versions 9; of others every file compiles its own.
+add_library(cohabit_fmt INTERFACE)
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  # FMT_SHARED as for the distribution's library: the same declarations.
+  target_compile_definitions(cohabit_fmt INTERFACE FMT_SHARED)
+  get_target_property(fmt_headers fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+  target_include_directories(cohabit_fmt SYSTEM INTERFACE ${fmt_headers})
+else()
+  target_link_libraries(cohabit_fmt INTERFACE fmt::fmt-header-only)
+endif()
+
+# RE2, static: the command runs inside broken environments and needs the C library alone.
 find_path(COHABIT_RE2_INCLUDE re2/filtered_re2.h)
-find_library(COHABIT_RE2 NAMES libre2.a re2)
+find_library(COHABIT_RE2 NAMES libre2.a)
 if(NOT COHABIT_RE2 OR NOT COHABIT_RE2_INCLUDE)
-  message(FATAL_ERROR "RE2 is missing: install it (Debian: apt-get install libre2-dev), or let "
+  message(FATAL_ERROR "The static RE2 is missing: install it (Debian: apt-get install libre2-dev), or let "
                       "`scripts/setup build` install all that the build needs")
 endif()
 add_library(cohabit_re2 INTERFACE)
 target_include_directories(cohabit_re2 SYSTEM INTERFACE ${COHABIT_RE2_INCLUDE})
-target_link_libraries(cohabit_re2 INTERFACE ${COHABIT_RE2} Threads::Threads)
+# Debian's archive cannot go into a shared library (local TLS): libcohabit.so takes libre2.so.
+find_library(COHABIT_RE2_SHARED NAMES re2)
+target_link_libraries(cohabit_re2 INTERFACE
+  $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${COHABIT_RE2_SHARED},${COHABIT_RE2}> Threads::Threads)

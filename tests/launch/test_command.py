@@ -1,0 +1,17 @@
+"""The command itself, as it is linked."""
+import re
+import subprocess
+
+
+def test_it_needs_only_the_c_library(cohabit):
+    """It is run inside broken environments: any libstdc++ may be found there (ARCHITECTURE.md)."""
+    dynamic = subprocess.run(["readelf", "-dW", cohabit], check=True, capture_output=True, text=True).stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
+    assert needed and needed <= {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
+                                 "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+def test_a_damaged_libstdcxx_does_not_matter(cohabit, tmp_path):
+    (tmp_path / "libstdc++.so.6").write_text("no library")
+    done = subprocess.run([cohabit, "--version"], env={"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
