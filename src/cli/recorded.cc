@@ -34,6 +34,8 @@ Result<Trace> record(const std::string& directory, const std::vector<std::string
   RecordOptions options;
   options.working_directory = directory;
   options.standard_output = STDERR_FILENO;
+  // Examining leaves no __pycache__ behind, neither do the Pythons that it starts.
+  options.environment = {"PYTHONDONTWRITEBYTECODE=1"};
   return record_trace(options, command);
 }
 

@@ -1,0 +1,18 @@
+"""`cohabit doctor --trace` runs the imports and leaves the environment as it was."""
+import os
+import subprocess
+import sys
+
+
+def test_nothing_is_written_into_the_environment(cohabit, tmp_path):
+    environment = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    site, = environment.glob("lib/python3*/site-packages")
+    (site / "app.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import other'])\n")
+    (site / "other.py").write_text("")
+    before = sorted(environment.rglob("*"))
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run([cohabit, "doctor", environment, "--imports", "app", "--trace"], env=variables,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert sorted(environment.rglob("*")) == before
