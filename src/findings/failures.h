@@ -12,8 +12,13 @@ namespace cohabit {
 // Many healthy programs probe for libraries and go on without them. A failed open is a finding only
 // if the recorded process itself ended with an error, nothing opened the same name later, and it
 // was the last one to fail: Python raises on it, unwinds and exits. Several rules share this; each
-// takes the messages with its phrase.
+// takes the messages with its phrase. What a file that is cut short seems to lack is no failure:
+// the process dies in it instead (IO901).
 std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
                                   std::string_view headline, std::string_view help);
+
+// Where the file should end by its PT_LOAD segments, if whole pages of them are not there: touching
+// one raises SIGBUS. The rest of the last page reads as zero. 0: all is there.
+uint64_t cut_short(const Image& image);
 
 }  // namespace cohabit

@@ -1,24 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "findings/failures.h"
 #include "findings/rules/rules.h"
 #include "findings/words.h"
 
 namespace cohabit::rules {
 namespace {
-
-// Where the file should end by its PT_LOAD segments, if whole pages of them are not there: touching
-// one raises SIGBUS. The rest of the last page reads as zero.
-uint64_t wanted_size(const Image& image) {
-  constexpr uint64_t kPage = 4096;
-  const uint64_t mapped = (image.file_size + kPage - 1) / kPage * kPage;
-  uint64_t wanted = 0;
-  for (const elf::Phdr& segment : image.elf.segments)
-    if (segment.p_filesz <= UINT64_MAX - segment.p_offset)
-      wanted = std::max(wanted, segment.p_offset + segment.p_filesz);
-  return wanted > mapped ? wanted : 0;
-}
 
 std::vector<Finding> check(const Case& examined) {
   std::vector<Finding> findings;
@@ -37,7 +24,7 @@ std::vector<Finding> check(const Case& examined) {
     finding.certainty = Certainty::kObserved;
     finding.headline = fmt::format("{} is damaged: what is said about it may be wrong",
                                    image.path.substr(image.path.rfind('/') + 1));
-    if (const uint64_t wanted = wanted_size(image)) {
+    if (const uint64_t wanted = cut_short(image)) {
       finding.severity = Severity::kError;
       finding.headline =
           fmt::format("{} is cut short: {} of {} bytes are there",
