@@ -97,6 +97,23 @@ std::string find_loader(Bytes bytes, const Elf64_Ehdr& header) {
   return "";
 }
 
+// Linked for any address (-static-pie), and so no different from a library or from ld.so itself by
+// its type. Only programs are marked as such.
+bool is_static_program(Bytes bytes, const Elf64_Ehdr& header) {
+  if (header.e_type == ET_EXEC) return true;
+  auto table = bytes.table<Elf64_Phdr>(header.e_phoff, header.e_phnum);
+  for (uint64_t i = 0; table && i < table->size(); ++i) {
+    const Elf64_Phdr segment = (*table)[i];
+    if (segment.p_type != PT_DYNAMIC) continue;
+    auto entries = bytes.table<Elf64_Dyn>(segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn));
+    for (uint64_t j = 0; entries && j < entries->size(); ++j) {
+      const Elf64_Dyn entry = (*entries)[j];
+      if (entry.d_tag == DT_FLAGS_1 && (entry.d_un.d_val & DF_1_PIE) != 0) return true;
+    }
+  }
+  return false;
+}
+
 // musl and Android have loaders of their own, with other rules and no such log.
 bool is_foreign_loader(const std::string& loader) {
   return loader.find("/ld-musl") != std::string::npos || loader.ends_with("/linker64");
@@ -115,7 +132,7 @@ Result<bool> read_elf(TracedProgram& program) {
   }
   program.machine = machine_name(header->e_machine);
   program.loader = find_loader(file->bytes(), *header);
-  if (program.loader.empty() && header->e_type == ET_EXEC) {
+  if (program.loader.empty() && is_static_program(file->bytes(), *header)) {
     return fail(fmt::format(
         "{} is statically linked: it loads no tracer and opens nothing; no trace is possible",
         path));

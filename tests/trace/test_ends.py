@@ -39,6 +39,7 @@ def test_crash_inside_a_constructor(world, tmp_path):
 def test_what_cannot_be_traced(world, tmp_path):
     for command, status, words in [
             ([world.path("static")], 125, "statically linked"),
+            ([world.path("static-pie")], 125, "statically linked"),
             (["/no/such/program"], 125, "not an executable file"),
             (["no-such-command-at-all"], 125, "command not found")]:
         run = world.trace(command=command)

@@ -75,6 +75,7 @@ class World:
         self.library("libstart.so", f'-DOPENS="{self.directory}/libplain.so"')
         self.compile("opener.c", "starter", "-Wl,--no-as-needed", f"{self.directory}/libstart.so")
         self.compile("opener.c", "static", "-static", "-Wno-all")
+        self.compile("opener.c", "static-pie", "-static-pie", "-fPIE", "-Wno-all")
         return self
 
     def compile(self, source, out, *options):
