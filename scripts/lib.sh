@@ -20,7 +20,10 @@ export CCACHE_BASEDIR=$repo CCACHE_NOHASHDIR=1
 jobs=${COHABIT_JOBS:-$(nproc)}
 export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$jobs
 
-say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+# Bold only for people: logs are files.
+bold='' plain=''
+if [[ -t 2 && -z ${NO_COLOR:-} ]]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*" >&2; }
 die() {
   printf 'error: %s\n' "$*" >&2
   exit 2
