@@ -30,7 +30,8 @@ Result<std::vector<std::string>> read_module_list(const std::string& text) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     std::string name = text.substr(begin, end - begin);
-    std::erase(name, ' ');
+    name.erase(0, name.find_first_not_of(' '));
+    name.erase(name.find_last_not_of(' ') + 1);
     begin = end + 1;
     if (name.empty()) continue;
     if (!is_module_name(name)) return fail("not the name of a Python module: " + name);

@@ -15,6 +15,8 @@
 
 namespace {
 
+constexpr int kCannotTrace = 125;  // other codes are the traced command's
+
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -60,7 +62,7 @@ int run(int argc, char** argv) {
       if (const auto meant = cohabit::nearest_name(argv[1], command_names(app));
           meant && *meant != argv[1])
         fmt::print(stderr, "There is no command {}; did you mean {}?\n", argv[1], *meant);
-    return 2;
+    return argc > 1 && std::string_view(argv[1]) == "trace" ? kCannotTrace : 2;
   }
   return app.get_subcommands().empty() ? cohabit::summarize() : exit_code;
 }

@@ -153,6 +153,8 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree) {
     return fail(
         "--plan, --loads and --bindings are about one process: say which, --imports a,b or a "
         "program");
+  if (options.trace && !options.replay.empty())
+    return fail("--trace makes a recording and --replay reads one: give one of them");
   if (recorded && !options.plan.empty())
     return fail("--plan is for what is not run: leave --trace out");
   World world(tree);

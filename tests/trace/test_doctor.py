@@ -4,6 +4,17 @@ import subprocess
 import sys
 
 
+def test_one_recording_at_a_time(cohabit, tmp_path):
+    done = subprocess.run([cohabit, "doctor", "--imports", "app", "--trace", "--replay", tmp_path / "t"],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "--replay" in done.stderr
+
+
+def test_a_space_does_not_join_two_names(cohabit):
+    done = subprocess.run([cohabit, "doctor", "--imports", "json, os path", "--trace"], capture_output=True, text=True)
+    assert done.returncode == 2 and "os path" in done.stderr
+
+
 def test_nothing_is_written_into_the_environment(cohabit, tmp_path):
     environment = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)

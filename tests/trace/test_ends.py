@@ -46,6 +46,11 @@ def test_what_cannot_be_traced(world, tmp_path):
         assert (run.status, run.lines) == (status, []) and words in run.stderr, run.stderr
 
 
+def test_usage_errors_are_not_the_exit_code_of_a_command(world):
+    done = world.run([world.cohabit, "trace", "--no-such-option", "--", "/bin/true"])
+    assert done.returncode == 125
+
+
 def test_program_that_does_not_start(world, tmp_path):
     world.compile("opener.c", "broken", "-Wl,--no-as-needed", world.path("libother.so"))
     os.rename(world.path("libother.so"), world.path("libgone.so"))

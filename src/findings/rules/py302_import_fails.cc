@@ -22,7 +22,7 @@ std::vector<Finding> check(const Case& examined) {
   finding.severity = Severity::kError;
   finding.certainty = Certainty::kSimulated;
   finding.headline = fmt::format("{} is raised{}", plan.failure, when_imported(examined));
-  if (!plan.failure_file.empty()) {
+  if (plan.failure_file.starts_with('/')) {  // else it is the statement itself
     finding.libraries.push_back({plan.failure_file, "", ""});
     finding.evidence.push_back({"raised", fmt::format("raised in line {} of", plan.failure_line),
                                 "", plan.failure_file, -1, -1, ""});
