@@ -41,7 +41,8 @@ const Rule kEv001 = {
     Severity::kWarning,
     "A variable for a framework is set that nobody here reads.",
     "  Variables that are set, have a framework's prefix, are not known (data/variables.tsv) and\n"
-    "  stand in no Python file and no native file of the environment. A warning if there is a known\n"
+    "  stand in no Python file and no native file of the environment. A warning if there is a "
+    "known\n"
     "  name that differs by one or two letters; else a note.",
     "  A setting without effect, and without a word: the program behaves as if it were not there.",
     "  TF_FORCE_GPU_ALOW_GROWTH=true",
