@@ -40,6 +40,11 @@ Result<std::vector<std::string>> read_module_list(const std::string& text) {
   return names;
 }
 
+std::string refuse_empty_list(const std::string& text) {
+  return text.find_first_not_of(" ,") == std::string::npos ? "it names no module; expected a,b"
+                                                           : "";
+}
+
 std::map<std::string, std::string> own_variables(const std::string& root) {
   std::map<std::string, std::string> result;
   for (char** entry = root.empty() ? environ : nullptr; entry && *entry; entry++) {

@@ -13,6 +13,8 @@ namespace cohabit {
 Result<std::vector<std::string>> read_module_list(const std::string& text);
 // Our environment variables; none below another root, which is another machine.
 std::map<std::string, std::string> own_variables(const std::string& root);
+// For the argument parser: why this is no list of names; empty: it is one.
+std::string refuse_empty_list(const std::string& text);
 Result<void> print_report(const std::string& text);
 bool wants_colour();
 

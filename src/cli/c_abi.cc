@@ -24,6 +24,26 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
+// The nearest option for each that there is not. `arguments`: behind the program's name.
+void suggest_options(const CLI::App& app, const std::vector<std::string_view>& arguments) {
+  std::vector<std::string> known;
+  const auto add = [&known](const CLI::App& command) {
+    for (const CLI::Option* option : command.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  };
+  add(app);
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!arguments.empty() && command->get_name() == arguments[0]) add(*command);
+  for (std::string_view word : arguments) {
+    if (word == "--") return;
+    word = word.substr(0, word.find('='));
+    if (!word.starts_with("--") || std::find(known.begin(), known.end(), word) != known.end())
+      continue;
+    if (const auto meant = cohabit::nearest_name(word, known))
+      fmt::print(stderr, "There is no option {}; did you mean {}?\n", word, *meant);
+  }
+}
+
 // `cohabit why [LOG] [-- COMMAND]`: the parser would take the first word of a command for the log.
 std::vector<char*> with_log_named(int argc, char** argv) {
   static char standard_input[] = "-";
@@ -62,6 +82,7 @@ int run(int argc, char** argv) {
       if (const auto meant = cohabit::nearest_name(argv[1], command_names(app));
           meant && *meant != argv[1])
         fmt::print(stderr, "There is no command {}; did you mean {}?\n", argv[1], *meant);
+    suggest_options(app, {argv + 1, argv + argc});
     return argc > 1 && std::string_view(argv[1]) == "trace" ? kCannotTrace : 2;
   }
   return app.get_subcommands().empty() ? cohabit::summarize() : exit_code;

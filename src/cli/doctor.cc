@@ -139,8 +139,15 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return examine_one(options, world, plan_program(world, *subject.program, environment), report);
   }
   examine_environment(world, report, std::move(about));
-  if (subject.imports.empty())
-    return examine_orders(world, find_frameworks(world), environment, report);
+  if (subject.imports.empty()) {
+    const auto frameworks = find_frameworks(world);
+    if (frameworks.empty())
+      fmt::print(stderr,
+                 "there is no framework that Cohabit knows in {}: say what is imported, "
+                 "--imports a,b\n",
+                 world.python->prefix);
+    return examine_orders(world, frameworks, environment, report);
+  }
   return examine_one(options, world, plan_sequence(world, subject.imports, environment), report);
 }
 
@@ -263,9 +270,11 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
                       "A file that ends in .py or .ipynb; default: the frameworks");
   command->add_option("arguments", options->arguments, "-- and the arguments of the program");
   command->add_option("-m", options->module, "Examine `python -m MODULE`, from this directory");
-  command->add_option("--imports", options->imports,
-                      "What is imported, in order: a,b (default: the frameworks that are there, "
-                      "each alone and every pair in both orders)");
+  command
+      ->add_option("--imports", options->imports,
+                   "What is imported, in order: a,b (default: the frameworks that are there, each "
+                   "alone and every pair in both orders)")
+      ->check(refuse_empty_list);
   command->add_flag("--trace", options->trace,
                     "Run the imports or the program in a child process and record them, instead "
                     "of working out from the files what they open");

@@ -68,6 +68,7 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
   auto trace = read_trace_file(outputs.trace);
   if (!trace) return tl::unexpected<Error>(trace.error());
   const Tree tree(options.root);
+  if (!tree.stat("/")) return fail("there is no directory " + options.root);
   Images images(tree);
   const Machine machine = recorded_machine(tree, trace->start);
   sim::BindingCache cache;

@@ -15,3 +15,23 @@ def test_a_damaged_libstdcxx_does_not_matter(cohabit, tmp_path):
     (tmp_path / "libstdc++.so.6").write_text("no library")
     done = subprocess.run([cohabit, "--version"], env={"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_wrong_arguments_get_the_nearest_option(cohabit):
+    for words, meant in ((["doctor", "--import", "a"], "--imports"), (["--versio"], "--version"),
+                         (["replay", "x", "--bindingz=y"], "--bindings")):
+        done = subprocess.run([cohabit, *words], capture_output=True, text=True)
+        assert done.returncode == 2 and f"did you mean {meant}?" in done.stderr, done.stderr
+
+
+def test_an_empty_list_of_imports_is_refused(cohabit, tmp_path):
+    for value in ("", " , "):
+        done = subprocess.run([cohabit, "doctor", tmp_path, "--imports", value], capture_output=True, text=True)
+        assert done.returncode == 2 and "names no module" in done.stderr, done.stderr
+
+
+def test_a_root_that_is_not_there(cohabit, tmp_path):
+    trace = tmp_path / "true.trace"
+    subprocess.run([cohabit, "trace", "--out", trace, "--", "/bin/true"], check=True)
+    done = subprocess.run([cohabit, "replay", trace, "--root", tmp_path / "gone"], capture_output=True, text=True)
+    assert done.returncode == 2 and "there is no directory" in done.stderr, done.stderr
