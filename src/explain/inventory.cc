@@ -1,5 +1,7 @@
 #include "explain/inventory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -57,7 +59,7 @@ std::vector<Copy> copies_of(std::string_view prefix, const EnvironmentCase& exam
       collector.add(path, label(distribution));
   for (const std::string& directory : library_path())
     for (const std::string& name : examined.tree.list(directory))
-      collector.add(directory + "/" + name, "");
+      collector.add(fmt::format("{}/{}", directory, name), "");
   for (const LdCache::Entry& entry : machine.cache.entries())
     if (entry.path_readable) collector.add(std::string(entry.path), "");
   return collector.take();

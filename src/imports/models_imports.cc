@@ -208,7 +208,8 @@ Ref getcodec(I& in, Ref self, const A& a) {
   const std::string whole = fmt::format("{0}{1}{0}", '\0', *name);
   const std::string_view text = file->bytes().text();
   // Not find(): it stops at every zero of a file that is full of them.
-  if (memmem(text.data(), text.size(), whole.data(), whole.size())) return in.opaque();
+  if (!text.empty() && memmem(text.data(), text.size(), whole.data(), whole.size()))
+    return in.opaque();
   return in.raise("LookupError", "no such codec is supported.");
 }
 

@@ -33,7 +33,7 @@ inline uint32_t hash_of_text(std::string_view text) {
     text.remove_prefix(8);
   }
   uint64_t word = 0;
-  std::memcpy(&word, text.data(), text.size());
+  if (!text.empty()) std::memcpy(&word, text.data(), text.size());
   state = mix(mix(state ^ word, kOdd), seed ^ kOdd);
   return static_cast<uint32_t>(state ^ state >> 32);
 }

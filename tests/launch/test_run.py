@@ -44,7 +44,10 @@ def test_it_is_the_same_process(cohabit: str, rules: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_signals(cohabit: str, rules: str, number: signal.Signals) -> None:
-    with subprocess.Popen([cohabit, "run", "--repair", rules, "--", "sleep", "100"]) as process:
+    # Where the tests run in the background of a shell, SIGINT would be ignored and stay so.
+    with subprocess.Popen([cohabit, "run", "--repair", rules, "--", "sleep", "100"],
+                          preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
+                          if number != signal.SIGKILL else None) as process:
         while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":
             time.sleep(0.01)
         process.send_signal(number)

@@ -178,6 +178,7 @@ struct Distributions::FileIds {
 
 std::vector<std::string> native_names_of_record(std::string_view text) {
   std::vector<std::string> names;
+  if (text.empty()) return names;
   const auto take = [&] {
     std::string name = take_field(text);
     if (name.size() < kMaxPath && looks_native(name)) names.push_back(std::move(name));
