@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,17 @@ Result<void> print_report(const std::string& text) {
 bool wants_colour() {
   const char* no_colour = std::getenv("NO_COLOR");
   return isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
+}
+
+int exit_code_of(const Result<int>& result) {
+  if (result) return *result;
+  fmt::print(stderr, "cohabit: {}\n", result.error().message);
+  return 2;
+}
+
+int exit_code_of_process(int status) {
+  constexpr int kSignalBase = 128;
+  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 }  // namespace cohabit

@@ -17,5 +17,9 @@ std::map<std::string, std::string> own_variables(const std::string& root);
 std::string refuse_empty_list(const std::string& text);
 Result<void> print_report(const std::string& text);
 bool wants_colour();
+// Of a command that failed: says why on stderr; 2.
+int exit_code_of(const Result<int>& result);
+// As a shell gives it: 128 + n when signal n ended the process. `status` is of wait().
+int exit_code_of_process(int status);
 
 }  // namespace cohabit

@@ -35,13 +35,12 @@ Result<void> check_choice(const std::string& option, const std::string& value,
                           near ? fmt::format(" (did you mean {}?)", *near) : ""));
 }
 
-Result<void> find_environment(const std::string& place, World& world) {
-  auto python = find_interpreter(world.tree, place);
-  if (!python) return tl::unexpected<Error>(python.error());
-  if (!python->found_by.empty())
-    fmt::print(stderr, "examining {} (found by {})\n", python->prefix, python->found_by);
-  world.python = std::move(*python);
-  world.distributions = Distributions::read(world.tree, *world.python);
+// And says which it is, where the user did not.
+Result<void> choose_environment(World& world, const std::string& place) {
+  if (auto found = find_environment(world, place); !found) return found;
+  if (!world.python->found_by.empty())
+    fmt::print(stderr, "examining {} (found by {})\n", world.python->prefix,
+               world.python->found_by);
   return {};
 }
 
@@ -93,8 +92,8 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
       options.replay.empty() ? record(options, subject, world) : read_trace_file(options.replay);
   if (!trace) return tl::unexpected<Error>(trace.error());
   // A trace may be of a program that is no Python, or of an environment that is gone.
-  (void)find_environment(subject.environment.empty() ? trace->start.program : subject.environment,
-                         world);
+  (void)choose_environment(
+      world, subject.environment.empty() ? trace->start.program : subject.environment);
   world.machine = recorded_machine(world.tree, trace->start);
   report.program = trace->start.program;
   report.glibc = trace->start.glibc;
@@ -120,7 +119,7 @@ Result<void> examine_one(const DoctorOptions& options, World& world, const Seque
 // Processes that are never started.
 Result<void> examine_planned(const DoctorOptions& options, const Subject& subject, World& world,
                              report::Report& report) {
-  if (auto found = find_environment(subject.environment, world); !found) return found;
+  if (auto found = choose_environment(world, subject.environment); !found) return found;
   world.machine = read_machine(world.tree, world.python->elf_machine);
   report.program = world.python->executable;
   report.architecture = world.python->elf_machine == elf::EM_AARCH64 ? "aarch64" : "x86_64";
@@ -248,12 +247,6 @@ Result<int> check_and_run(const DoctorOptions& options) {
     if (auto good = check_choice("--fail-on", options.fail_on, kLevels); !good)
       return tl::unexpected<Error>(good.error());
   return doctor(options);
-}
-
-int exit_code_of(const Result<int>& result) {
-  if (result) return *result;
-  fmt::print(stderr, "cohabit: {}\n", result.error().message);
-  return 2;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "cli/progress.h"
 #include "findings/environment.h"
+#include "findings/fingerprint.h"
 #include "findings/rule.h"
 #include "imports/join.h"
 #include "report/tsv.h"
@@ -37,14 +38,6 @@ std::string ending(const Trace& trace) {
                              : "ended without an error";
 }
 
-// The same cause: the same rule about the same files (or, without files, in the same words).
-std::string cause_of(const Finding& finding) {
-  std::string cause = finding.code;
-  for (const Library& library : finding.libraries) cause += "\n" + library.path;
-  if (finding.libraries.empty()) cause += "\n" + finding.headline;
-  return cause;
-}
-
 std::string verdict(const std::vector<Finding>& findings, const sim::Simulation& simulation) {
   for (const Finding& finding : findings)
     if (finding.severity == Severity::kError) return "unsound";
@@ -67,20 +60,6 @@ void add_unknowns(const Sequence& sequence, report::Report& report) {
   if (points.size() > kMostPoints)
     add(fmt::format("and {} more points that only a running program decides",
                     points.size() - kMostPoints));
-}
-
-// A plan's request, run in a process that is simulated as it goes.
-void plan(World& world, const python::PlanRequest& request, Sequence& sequence) {
-  const Interpreter& interpreter = *world.python;
-  sequence.trace.start = sim::start_of(interpreter, world.machine, request.environment);
-  sim::Options settings;
-  settings.cache = &world.bindings;
-  sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
-  sim::PlannedProcess process(simulation);
-  if (!world.finder) world.finder.emplace(world.tree, interpreter);
-  sequence.plan = python::make_plan(*world.finder, world.images, world.distributions, process,
-                                    request, world.plans);
-  sequence.trace.calls = process.calls();
 }
 
 bool is_below(const std::string& path, const std::string& directory) {
@@ -106,21 +85,41 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
 
 }  // namespace
 
+Result<void> find_environment(World& world, const std::string& place) {
+  auto python = find_interpreter(world.tree, place);
+  if (!python) return tl::unexpected<Error>(python.error());
+  world.python = std::move(*python);
+  world.distributions = Distributions::read(world.tree, *world.python);
+  return {};
+}
+
+Sequence plan_request(World& world, const python::PlanRequest& request) {
+  Sequence sequence;
+  const Interpreter& interpreter = *world.python;
+  sequence.trace.start = sim::start_of(interpreter, world.machine, request.environment);
+  sim::Options settings;
+  settings.cache = &world.bindings;
+  sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
+  sim::PlannedProcess process(simulation);
+  if (!world.finder) world.finder.emplace(world.tree, interpreter);
+  sequence.plan = python::make_plan(*world.finder, world.images, world.distributions, process,
+                                    request, world.plans);
+  sequence.trace.calls = process.calls();
+  return sequence;
+}
+
 Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment) {
-  Sequence sequence;
-  sequence.imports = imports;
   python::PlanRequest request;
   request.imports = imports;
   request.environment = environment;
-  plan(world, request, sequence);
+  Sequence sequence = plan_request(world, request);
+  sequence.imports = imports;
   return sequence;
 }
 
 Sequence plan_program(World& world, const Program& program,
                       const std::map<std::string, std::string>& environment) {
-  Sequence sequence;
-  sequence.program = program.title;
   python::PlanRequest request;
   request.code_file = program.file;
   request.run_module = program.module;
@@ -128,7 +127,8 @@ Sequence plan_program(World& world, const Program& program,
   request.arguments = program.arguments;
   request.environment = environment;
   if (program.notebook) request.code = program.notebook->code;
-  plan(world, request, sequence);
+  Sequence sequence = plan_request(world, request);
+  sequence.program = program.title;
   if (program.notebook) python::name_cells(*program.notebook, program.file, *sequence.plan);
   sequence.imports = imports_of(world, *sequence.plan);
   return sequence;

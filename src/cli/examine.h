@@ -42,6 +42,10 @@ struct Sequence {
   std::optional<python::Plan> plan;  // nothing: it was recorded
 };
 
+// Reads an environment and its distributions; `place` as find_interpreter takes it.
+Result<void> find_environment(World& world, const std::string& place);
+// A plan's request, run in a process that is simulated as it goes; the sequence has no name yet.
+Sequence plan_request(World& world, const python::PlanRequest& request);
 // What an import would open, in a process that is never started. `environment`: its variables.
 Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment);

@@ -79,15 +79,7 @@ void add_fix_command(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format, "full or json")->capture_default_str();
   command->add_option("--write", options->write,
                       "Write the first repair to this file, for `cohabit run --repair FILE`");
-  command->callback([options, &exit_code] {
-    const auto code = fix(*options);
-    if (code) {
-      exit_code = *code;
-      return;
-    }
-    fmt::print(stderr, "cohabit: {}\n", code.error().message);
-    exit_code = 2;
-  });
+  command->callback([options, &exit_code] { exit_code = exit_code_of(fix(*options)); });
 }
 
 }  // namespace cohabit

@@ -6,20 +6,11 @@
 #include <unordered_map>
 
 #include "cli/arguments.h"
-#include "facts/python/interpreter.h"
 #include "facts/trace/recorded_machine.h"
-#include "sim/planned_process.h"
+#include "findings/fingerprint.h"
 
 namespace cohabit {
 namespace {
-
-Result<void> find_environment(const std::string& place, World& world) {
-  auto python = find_interpreter(world.tree, place);
-  if (!python) return tl::unexpected<Error>(python.error());
-  world.python = std::move(*python);
-  world.distributions = Distributions::read(world.tree, *world.python);
-  return {};
-}
 
 // All orders of a few modules; of many, each one first, and the reverse.
 std::vector<std::vector<std::string>> other_orders(const std::vector<std::string>& imports) {
@@ -88,8 +79,8 @@ Result<void> RepairCase::read_replay() {
   auto trace = read_trace_file(request_.replay);
   if (!trace) return tl::unexpected<Error>(trace.error());
   // A trace may be of a program that is no Python, or of an environment that is gone.
-  (void)find_environment(request_.environment.empty() ? trace->start.program : request_.environment,
-                         world_);
+  (void)find_environment(
+      world_, request_.environment.empty() ? trace->start.program : request_.environment);
   world_.machine = recorded_machine(world_.tree, trace->start);
   orders_.push_back({request_.imports, std::move(*trace), std::nullopt});
   asked_ = 1;
@@ -97,18 +88,8 @@ Result<void> RepairCase::read_replay() {
 }
 
 Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports) {
-  Order order;
-  order.imports = imports;
-  order.trace.start = sim::start_of(*world_.python, world_.machine, wanted.environment);
-  sim::Options settings;
-  settings.cache = &world_.bindings;
-  sim::Simulation simulation(world_.images, world_.machine, order.trace.start, settings);
-  sim::PlannedProcess process(simulation);
-  if (!world_.finder) world_.finder.emplace(world_.tree, *world_.python);
-  order.plan = python::make_plan(*world_.finder, world_.images, world_.distributions, process,
-                                 wanted, world_.plans);
-  order.trace.calls = process.calls();
-  return order;
+  Sequence planned = plan_request(world_, wanted);
+  return {imports, std::move(planned.trace), std::move(planned.plan)};
 }
 
 Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
@@ -138,7 +119,7 @@ void RepairCase::plan_all() {
 
 Result<void> RepairCase::prepare() {
   if (!request_.replay.empty()) return read_replay();
-  if (auto found = find_environment(request_.environment, world_); !found) return found;
+  if (auto found = find_environment(world_, request_.environment); !found) return found;
   world_.machine = read_machine(world_.tree, world_.python->elf_machine);
   plan_all();
   return {};

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "actions/trace.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 
 namespace cohabit {
@@ -17,7 +17,6 @@ namespace {
 
 // As env and timeout do it: these leave the command's own exit codes alone.
 constexpr int kCannotTrace = 125;
-constexpr int kSignalBase = 128;
 
 struct TraceArguments {
   std::string out = "cohabit.trace";
@@ -44,10 +43,6 @@ bool write_children(const std::string& out, const std::vector<Trace>& children, 
   return true;
 }
 
-int exit_code_of(int status) {
-  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 int trace(const TraceArguments& arguments) {
   RecordOptions options;
   options.children = arguments.children;
@@ -61,7 +56,7 @@ int trace(const TraceArguments& arguments) {
   if (!write_file(arguments.out, format_trace(own))) return kCannotTrace;
   if (!write_children(arguments.out, recording->children, own.start.pid)) return kCannotTrace;
   for (const auto& spot : own.blind_spots) fmt::print(stderr, "cohabit trace: note: {}\n", spot);
-  return own.exit_status ? exit_code_of(*own.exit_status) : kCannotTrace;
+  return own.exit_status ? exit_code_of_process(*own.exit_status) : kCannotTrace;
 }
 
 }  // namespace

@@ -101,10 +101,8 @@ Result<int> verify(const VerifyOptions& options) {
   if (!repair) return tl::unexpected<Error>(repair.error());
   const Tree tree("");
   World world(tree);
-  auto python = find_interpreter(tree, options.environment);
-  if (!python) return tl::unexpected<Error>(python.error());
-  world.python = std::move(*python);
-  world.distributions = Distributions::read(tree, *world.python);
+  if (auto found = find_environment(world, options.environment); !found)
+    return tl::unexpected<Error>(found.error());
   world.machine = read_machine(tree, world.python->elf_machine);
   const auto orders = orders_asked(options, world);
   if (!orders) return tl::unexpected<Error>(orders.error());
@@ -151,15 +149,7 @@ void add_verify_command(CLI::App& app, int& exit_code) {
   command->add_option("--memory", options->limits.megabytes,
                       "Megabytes of private memory for one run (default: no limit)");
   command->add_option("--format", options->format, "full or json")->capture_default_str();
-  command->callback([options, &exit_code] {
-    const auto code = verify(*options);
-    if (code) {
-      exit_code = *code;
-      return;
-    }
-    fmt::print(stderr, "cohabit: {}\n", code.error().message);
-    exit_code = 2;
-  });
+  command->callback([options, &exit_code] { exit_code = exit_code_of(verify(*options)); });
 }
 
 }  // namespace cohabit

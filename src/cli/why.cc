@@ -12,6 +12,7 @@
 
 #include "actions/tee.h"
 #include "actions/trace.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "explain/answer.h"
 #include "explain/evidence.h"
@@ -31,7 +32,6 @@ struct WhyOptions {
 };
 
 constexpr int kCannotRun = 125;
-constexpr int kSignalBase = 128;
 
 std::string draw(const WhyOptions& options, const explain::Explanation& explanation, int stream) {
   if (options.format == "json") return report::why_json(explanation);
@@ -70,10 +70,6 @@ Result<int> why_of_log(const WhyOptions& options,
   return explanation->answers.empty() ? 0 : 1;
 }
 
-int exit_code_of(int status) {
-  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 // Standard output is the command's: the explanation goes to standard error.
 Result<int> why_of_command(const WhyOptions& options,
                            const std::vector<explain::Mechanism>& mechanisms) {
@@ -97,7 +93,7 @@ Result<int> why_of_command(const WhyOptions& options,
   (void)add_evidence(*explanation,
                      options.environment.empty() ? trace->start.program : options.environment);
   fmt::print(stderr, "\n{}", draw(options, *explanation, STDERR_FILENO));
-  return exit_code_of(status);
+  return exit_code_of_process(status);
 }
 
 Result<int> why(const WhyOptions& options) {

@@ -22,6 +22,13 @@ std::string without_prefix(std::string text, const std::string& environment) {
 
 }  // namespace
 
+std::string cause_of(const Finding& finding) {
+  std::string cause = finding.code;
+  for (const Library& library : finding.libraries) cause += "\n" + library.path;
+  if (finding.libraries.empty()) cause += "\n" + finding.headline;
+  return cause;
+}
+
 std::string place_in(const std::string& path, const std::string& environment) {
   for (const std::string_view site : {"/site-packages/", "/dist-packages/"})
     if (const size_t at = path.rfind(site); at != std::string::npos)

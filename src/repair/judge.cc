@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "findings/fingerprint.h"
+
 namespace cohabit {
 namespace {
 
@@ -35,13 +37,6 @@ std::string_view repair_class_name(RepairClass kind) {
   return kind == RepairClass::kLaunch    ? "launch"
          : kind == RepairClass::kPackage ? "package"
                                          : "machine";
-}
-
-std::string cause_of(const Finding& finding) {
-  std::string cause = finding.code;
-  for (const Library& library : finding.libraries) cause += "\n" + library.path;
-  if (finding.libraries.empty()) cause += "\n" + finding.headline;
-  return cause;
 }
 
 JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair)

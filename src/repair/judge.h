@@ -50,9 +50,6 @@ enum class RepairClass : uint8_t {
 RepairClass repair_class(const Finding& finding);
 std::string_view repair_class_name(RepairClass kind);
 
-// The same cause: the same rule about the same files (or, without files, in the same words).
-std::string cause_of(const Finding& finding);
-
 // One process with a repair applied. Keeps the simulation, so it is large: one at a time.
 class JudgedProcess {
  public:
