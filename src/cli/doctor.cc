@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/configuration.h"
@@ -17,7 +18,6 @@
 #include "findings/rule.h"
 #include "report/printable.h"
 #include "report/report.h"
-#include "report/tsv.h"
 
 namespace cohabit {
 namespace {
@@ -109,8 +109,7 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
 Result<void> examine_one(const DoctorOptions& options, World& world, const Sequence& sequence,
                          report::Report& report) {
   if (!options.plan.empty())
-    if (auto done =
-            report::write_file(options.plan, report::plan_json(*sequence.plan, sequence.imports));
+    if (auto done = write_file(options.plan, report::plan_json(*sequence.plan, sequence.imports));
         !done)
       return done;
   return examine_sequence(world, sequence, report, {options.loads, options.bindings});
@@ -196,7 +195,7 @@ Result<void> write_baseline(const std::string& file, report::Report& report) {
   for (const Finding& finding : report.findings) findings.push_back(&finding);
   for (const Suppressed& one : report.suppressed)
     if (one.by == SuppressedBy::kBaseline) findings.push_back(&one.finding);
-  if (auto done = report::write_file(file, format_baseline(findings, report.environment)); !done)
+  if (auto done = write_file(file, format_baseline(findings, report.environment)); !done)
     return done;
   fmt::print(stderr, "{} findings written to {}\n", findings.size(), file);
   return {};
@@ -233,8 +232,7 @@ Result<int> doctor(const DoctorOptions& options) {
     if (auto done = write_baseline(options.write_baseline, *report); !done)
       return tl::unexpected<Error>(done.error());
   const std::string text = draw(options, *report);
-  if (auto done =
-          options.output.empty() ? print_report(text) : report::write_file(options.output, text);
+  if (auto done = options.output.empty() ? print_report(text) : write_file(options.output, text);
       !done)
     return tl::unexpected<Error>(done.error());
   return options.write_baseline.empty() && reaches(*report, configuration->fail_on) ? 1 : 0;

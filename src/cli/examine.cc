@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/write_file.h"
 #include "cli/progress.h"
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
@@ -58,8 +59,8 @@ void add_unknowns(const Sequence& sequence, report::Report& report) {
     add(fmt::format("only a running program decides: {} at {}:{}", points[i].what, points[i].file,
                     points[i].line));
   if (points.size() > kMostPoints)
-    add(fmt::format("and {} more points that only a running program decides",
-                    points.size() - kMostPoints));
+    add(fmt::format("and {} more point{} that only a running program decides",
+                    points.size() - kMostPoints, points.size() - kMostPoints == 1 ? "" : "s"));
 }
 
 bool is_below(const std::string& path, const std::string& directory) {
@@ -182,10 +183,9 @@ Result<void> judge(World& world, const Sequence& sequence, const sim::Simulation
   for (const std::string& problem : simulation.problems()) report.unknowns.push_back(problem);
 
   if (!outputs.loads.empty())
-    if (auto done = report::write_file(outputs.loads, report::loads_table(simulation)); !done)
-      return done;
+    if (auto done = write_file(outputs.loads, report::loads_table(simulation)); !done) return done;
   if (!outputs.bindings.empty())
-    return report::write_file(outputs.bindings, report::bindings_table(simulation));
+    return write_file(outputs.bindings, report::bindings_table(simulation));
   return {};
 }
 

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/repairs.h"
-#include "report/tsv.h"
 
 namespace cohabit {
 namespace {
@@ -51,8 +51,8 @@ Result<int> fix(const FixOptions& options) {
   if (!options.write.empty()) {
     const bool any = !report->repairs.empty() && report->repairs.front().repair.launches();
     const Repair none;
-    if (auto done = report::write_file(
-            options.write, format_rules(any ? report->repairs.front().repair : none, '\n'));
+    if (auto done = write_file(options.write,
+                               format_rules(any ? report->repairs.front().repair : none, '\n'));
         !done)
       return tl::unexpected<Error>(done.error());
   }

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/read_file.h"
+#include "base/write_file.h"
 #include "cli/commands.h"
 #include "facts/trace/recorded_machine.h"
 #include "facts/trace/trace.h"
@@ -42,15 +43,14 @@ struct Outputs {
 
 Result<void> write_outputs(const sim::Simulation& simulation, const Outputs& outputs) {
   if (!outputs.loads.empty())
-    if (auto done = report::write_file(outputs.loads, report::loads_table(simulation)); !done)
-      return done;
+    if (auto done = write_file(outputs.loads, report::loads_table(simulation)); !done) return done;
   if (!outputs.bindings.empty())
-    if (auto done = report::write_file(outputs.bindings, report::bindings_table(simulation)); !done)
+    if (auto done = write_file(outputs.bindings, report::bindings_table(simulation)); !done)
       return done;
   if (outputs.results.empty()) return {};
   std::string results = report::results_table(simulation);
   if (!simulation.start_error().empty()) results = "start\t" + simulation.start_error() + "\n";
-  return report::write_file(outputs.results, results);
+  return write_file(outputs.results, results);
 }
 
 void print_stats(const sim::Simulation& simulation, double seconds, int round) {

@@ -12,11 +12,11 @@
 
 #include "actions/launch.h"
 #include "base/read_file.h"
+#include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/python_command.h"
 #include "cli/repairs.h"
-#include "report/tsv.h"
 
 namespace cohabit {
 namespace {
@@ -126,7 +126,7 @@ void print_dry(const RunOptions& options, const std::vector<VariableChange>& cha
 }
 
 Result<void> write_script(const std::string& path, const std::string& text) {
-  if (auto done = report::write_file(path, text); !done) return done;
+  if (auto done = write_file(path, text); !done) return done;
   if (::chmod(path.c_str(), 0755) != 0) return fail("cannot make " + path + " executable");
   return {};
 }

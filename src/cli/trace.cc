@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "actions/trace.h"
+#include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 
@@ -24,12 +23,10 @@ struct TraceArguments {
   std::vector<std::string> command;
 };
 
-bool write_file(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file && std::fclose(file) != 0) good = false;
-  if (!good) fmt::print(stderr, "cohabit trace: cannot write {}: {}\n", path, std::strerror(errno));
-  return good;
+bool write_trace(const std::string& path, const Trace& trace) {
+  const auto done = write_file(path, format_trace(trace));
+  if (!done) fmt::print(stderr, "cohabit trace: {}\n", done.error().message);
+  return done.has_value();
 }
 
 // A process that replaced its program has several traces: OUT.PID, OUT.PID.2, ...
@@ -38,7 +35,7 @@ bool write_children(const std::string& out, const std::vector<Trace>& children, 
   for (const auto& child : children) {
     std::string path = fmt::format("{}.{}", out, child.start.pid);
     if (int number = ++programs[child.start.pid]; number > 1) path += fmt::format(".{}", number);
-    if (!write_file(path, format_trace(child))) return false;
+    if (!write_trace(path, child)) return false;
   }
   return true;
 }
@@ -53,7 +50,7 @@ int trace(const TraceArguments& arguments) {
     return kCannotTrace;
   }
   const Trace& own = recording->trace;
-  if (!write_file(arguments.out, format_trace(own))) return kCannotTrace;
+  if (!write_trace(arguments.out, own)) return kCannotTrace;
   if (!write_children(arguments.out, recording->children, own.start.pid)) return kCannotTrace;
   for (const auto& spot : own.blind_spots) fmt::print(stderr, "cohabit trace: note: {}\n", spot);
   return own.exit_status ? exit_code_of_process(*own.exit_status) : kCannotTrace;

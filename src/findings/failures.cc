@@ -121,6 +121,16 @@ bool is_cut_short(const Case& examined, sim::ObjectId id) {
          cut_short(examined.process.image(id)) != 0;
 }
 
+// The file that should have met the need is not whole; of a symbol that nobody defines, any file
+// could have been the one.
+bool is_need_cut_off(const Case& examined, const Failure& failure, const Blame& blame) {
+  if (is_cut_short(examined, blame.needs) || is_cut_short(examined, blame.needed)) return true;
+  if (failure.message.find("undefined symbol") == std::string::npos) return false;
+  for (sim::ObjectId id = 0; id < examined.process.object_count(); id++)
+    if (is_cut_short(examined, id)) return true;
+  return false;
+}
+
 }  // namespace
 
 uint64_t cut_short(const Image& image) {
@@ -139,7 +149,7 @@ std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
   for (const Failure& failure : fatal_failures(examined)) {
     if (failure.message.find(phrase) == std::string::npos) continue;
     const Blame blame = blame_of(examined.process.simulation(), failure);
-    if (is_cut_short(examined, blame.needs) || is_cut_short(examined, blame.needed)) continue;
+    if (is_need_cut_off(examined, failure, blame)) continue;
     Finding finding;
     finding.severity = Severity::kError;
     finding.headline = describe(examined, failure, blame.needs, headline);

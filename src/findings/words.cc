@@ -72,18 +72,16 @@ void describe_counts(const Case& examined, const CaptureGroup& group, Finding& f
   const ProcessView& process = examined.process;
   const std::string consumer = path_of(process, group.consumer);
   const bool known_family = !group.family.empty() || group.stays > 0;
-  std::vector<Tally> tallies;
-  if (known_family && !process.is_cpp_runtime(group.consumer)) {
-    if (group.family.empty()) {
-      tallies = {{group.provider, group.captured}, {group.own, group.stays}};
-    } else {
-      tallies = tally_family(process, group);
-    }
-  } else {
-    tallies = {{group.provider, group.captured}};
-  }
+  // Of a class of the C++ runtime, what stays is what others enter, not references of its own.
+  const bool of_runtime = process.is_cpp_runtime(group.consumer);
+  std::vector<Tally> tallies = {{group.provider, group.captured}};
+  if (known_family && !of_runtime && !group.family.empty())
+    tallies = tally_family(process, group);
+  else if (group.stays > 0)
+    tallies.push_back({group.own, group.stays});
   int64_t total = 0;
-  for (const Tally& tally : tallies) total += tally.names;
+  for (const Tally& tally : tallies)
+    if (!of_runtime || tally.provider == group.provider) total += tally.names;
   const auto place = [&](const Tally& tally) { return tally.provider == group.provider ? 0 : 1; };
   std::stable_sort(tallies.begin(), tallies.end(),
                    [&](const Tally& a, const Tally& b) { return place(a) < place(b); });
@@ -93,7 +91,12 @@ void describe_counts(const Case& examined, const CaptureGroup& group, Finding& f
     row.library = path_of(process, tally.provider);
     row.count = tally.names;
     row.total = known_family ? total : -1;
-    if (tally.provider == group.provider) {
+    if (of_runtime && tally.provider != group.provider) {
+      row.kind = "stays";
+      row.total = -1;
+      row.text = fmt::format("{} of its functions that others call stay{} in", tally.names,
+                             tally.names == 1 ? "s" : "");
+    } else if (tally.provider == group.provider) {
       row.kind = "captured";
       row.text = known_family
                      ? fmt::format("{} of its {} {} bind to", tally.names, total,
@@ -190,8 +193,11 @@ std::vector<std::vector<const CaptureGroup*>> merge_groups(const Case& examined,
 void describe_groups(const Case& examined, const std::vector<const CaptureGroup*>& groups,
                      Finding& finding) {
   std::vector<const CaptureGroup*> sorted = groups;
+  const auto shown_first = [](const CaptureGroup* group) {
+    return std::pair(group->verdict != Verdict::kByDesign, group->captured);
+  };
   std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto* a, const auto* b) { return a->captured > b->captured; });
+                   [&](const auto* a, const auto* b) { return shown_first(a) > shown_first(b); });
   for (const CaptureGroup* group : sorted) {
     add_library(examined, group->consumer, finding);
     add_library(examined, group->own, finding);

@@ -88,14 +88,4 @@ std::string results_table(const Simulation& simulation) {
   return text;
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (!file) return fail(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed)
-    return fail(fmt::format("cannot write all of {}: {}", path, std::strerror(errno)));
-  return {};
-}
-
 }  // namespace cohabit::report

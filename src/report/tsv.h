@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "base/result.h"
 #include "sim/simulation.h"
 
 namespace cohabit::report {
@@ -16,7 +15,5 @@ std::string loads_table(const sim::Simulation& simulation);
 std::string bindings_table(const sim::Simulation& simulation);
 // One line per call: ok, failed or none (RTLD_NOLOAD found nothing); ld.so's error text.
 std::string results_table(const sim::Simulation& simulation);
-
-Result<void> write_file(const std::string& path, const std::string& text);
 
 }  // namespace cohabit::report

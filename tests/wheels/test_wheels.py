@@ -143,6 +143,12 @@ def test_doctor_on_known_conflicts(name: str, case: dict, how: str, cohabit: str
                 for wanted in libraries)
             for finding in errors
         ), f"no error names {libraries}: {[f['headline'] for f in errors]}"
+    captured = [(Path(row["consumer"]).name, Path(row["library"]).name, row["count"], row.get("total"))
+                for finding in errors for row in finding["evidence"] if row["kind"] == "captured"]
+    for consumer, provider, count, *total in case.get("counts", []):
+        assert any(who.startswith(consumer) and whom == provider and many == count
+                   and (not total or of == total[0]) for who, whom, many, of in captured
+                   ), (consumer, provider, count, captured)
     if case.get("captured_only"):  # its effect was never observed: do not claim a crash
         assert not any("crash" in f["headline"].lower() for f in errors)
 
