@@ -57,6 +57,13 @@ bool Interpreter::derives_from(const Class* type, const Class* base, int depth) 
                      [&](const Class* parent) { return derives_from(parent, base, depth + 1); });
 }
 
+bool Interpreter::has_identity(const Class* type, int depth) const {
+  if (depth > 30 || type->open || type->decorated || type->names.contains("__eq__")) return false;
+  if (!type->module) return type->name == "object";
+  return std::all_of(type->bases.begin(), type->bases.end(),
+                     [&](const Class* base) { return has_identity(base, depth + 1); });
+}
+
 // Depth first from the left: the order of C3 where no diamond overrides.
 Ref Interpreter::class_attribute(Class* type, std::string_view name, int depth) {
   if (depth > 30) return nullptr;
@@ -256,6 +263,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
     case Type::kModule: {
       auto* module = static_cast<Module*>(object);
       Ref value = module_attribute(module, name, raised);
+      if (name == "__version__" && !*raised && (!value || value->type == Type::kOpaque))
+        if (Ref version = installed_version(*module)) return version;
       if (value || *raised || !module->open) return value;
       return opaque(module->spec.name, name);
     }

@@ -340,7 +340,9 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
     }
     return sure ? std::optional(true) : std::nullopt;
   }
-  if (a->type == Type::kInstance || b->type == Type::kInstance) return std::nullopt;
+  const Instance *one = as<Instance>(a, Type::kInstance), *other = as<Instance>(b, Type::kInstance);
+  if (one && other && has_identity(one->of) && has_identity(other->of)) return false;
+  if (one || other) return std::nullopt;
   if (a->type == Type::kDict && b->type == Type::kDict) return std::nullopt;
   return false;
 }

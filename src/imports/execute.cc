@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "imports/interpreter.h"
 
@@ -39,6 +40,28 @@ bool makes_names(Block block) {
       return true;
   }
   return false;
+}
+
+// Of code inside a function: only what gives names to others than its own object.
+bool makes_names_elsewhere(const Expr* expression) {
+  if (!expression) return false;
+  const auto is_name = [&](size_t i, std::string_view name) {
+    const Expr* item = i < expression->items.size() ? expression->items[i] : nullptr;
+    return item && item->kind == ExprKind::kName && item->text == name;
+  };
+  if (expression->kind == ExprKind::kCall && is_name(0, "setattr") && !is_name(1, "self") &&
+      !is_name(1, "cls"))
+    return true;
+  return std::any_of(expression->items.begin(), expression->items.end(),
+                     [](const Expr* item) { return makes_names_elsewhere(item); });
+}
+
+bool makes_names_elsewhere(Block block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
+    return std::any_of(statement->exprs.begin(), statement->exprs.end(),
+                       [](const Expr* item) { return makes_names_elsewhere(item); }) ||
+           makes_names_elsewhere(statement->body) || makes_names_elsewhere(statement->orelse);
+  });
 }
 
 std::vector<std::string_view> errors_of(const Stmt& statement) {
@@ -115,9 +138,14 @@ Flow Interpreter::execute(const Stmt& statement) {
     case StmtKind::kAssert: {
       Ref value = evaluate(*statement.exprs[0]);
       if (!value) return Flow::kRaise;
-      if (truth(value) != std::optional<bool>(false) || !expects("AssertionError"))
-        return Flow::kNext;
-      raise("AssertionError", "");
+      if (truth(value) != std::optional<bool>(false)) return Flow::kNext;
+      const VersionCheck check(*this, *statement.exprs[0]);
+      if (!expects("AssertionError") && !checks_version()) return Flow::kNext;
+      const bool explained = statement.exprs.size() > 1 && statement.exprs[1];
+      Ref message = explained ? evaluate(*statement.exprs[1]) : nullptr;
+      if (explained && !message) return Flow::kRaise;
+      raise("AssertionError", std::string(message ? display(message).value_or("") : ""));
+      raised_->declared = checks_version();
       return Flow::kRaise;
     }
     case StmtKind::kDelete:
@@ -167,7 +195,10 @@ bool Interpreter::mentions_loading(Block block) {
 }
 
 void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why) {
-  if (scope()->is_module() && makes_names(block)) current_module()->open = true;
+  // A function of a module often gives names to that module: mxnet's setattr(module, ...), in a
+  // loop over what its library tells.
+  if (scope()->is_module() ? makes_names(block) : makes_names_elsewhere(block))
+    current_module()->open = true;
   if (!mentions_loading(block)) return;
   frames_.back().line = line;
   undecided(std::string(why));
@@ -210,10 +241,43 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   Ref condition = evaluate(*statement.exprs[0]);
   if (!condition) return Flow::kRaise;
   const auto decided = truth(condition);
-  if (decided) return execute(*decided ? statement.body : statement.orelse);
+  if (decided) {
+    const VersionCheck check(*this, *statement.exprs[0]);
+    return execute(*decided ? statement.body : statement.orelse);
+  }
   note_skipped(statement.body, statement.line, "condition");
   guess_names(statement.body);
-  return execute(statement.orelse);
+  return execute_guessed(statement.orelse, statement.line);
+}
+
+// A branch that was taken because the other was not known to be: an import that fails in it and
+// that nobody expects to, says that the guess was wrong.
+Flow Interpreter::execute_guessed(Block block, uint32_t line) {
+  const Flow flow = execute(block);
+  if (flow != Flow::kRaise || !raised_is("ImportError") || expects("ImportError")) return flow;
+  clear_raised();
+  guess_names(block);
+  frames_.back().line = line;
+  undecided("condition, and without it an import fails");
+  return Flow::kNext;
+}
+
+namespace {
+
+bool names_version(const Expr* expression) {
+  if (!expression) return false;
+  std::string text(expression->text);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return text.find("version") != std::string::npos ||
+         std::any_of(expression->items.begin(), expression->items.end(), names_version);
+}
+
+}  // namespace
+
+Interpreter::VersionCheck::VersionCheck(Interpreter& in, const Expr& condition)
+    : in_(in), before_(in.version_check_) {
+  if (names_version(&condition)) in.version_check_ = in.frames_.size();
 }
 
 Flow Interpreter::execute_while(const Stmt& statement) {
@@ -244,7 +308,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     note_skipped(statement.body, statement.line, "what a loop goes over");
     if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
     guess_names(statement.body);
-    return execute(statement.orelse);
+    return execute_guessed(statement.orelse, statement.line);
   }
   for (size_t i = 0; i < items->size() && i < kMostRounds; i++) {
     if (!assign(*statement.exprs[0], (*items)[i])) return Flow::kRaise;
@@ -442,9 +506,10 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
     if (instance->arguments && !instance->arguments->items.empty())
       raised.message = display(instance->arguments->items[0]).value_or("");
   }
+  raised.declared = checks_version();
   raised_ = std::move(raised);
   if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
-      !raised_is("SystemExit")) {
+      !raised_is("SystemExit") && !raised_->declared) {
     plan_.raises.push_back(
         {raised_->file, raised_->line,
          std::string(raised_->type ? raised_->type->name : "") + ": " + raised_->message});
@@ -461,8 +526,13 @@ Ref Interpreter::decorate(const Stmt& statement, Ref value) {
   for (size_t i = statement.decorators.size(); i-- > 0;) {
     Ref decorator = evaluate(*statement.decorators[i]);
     if (!decorator) return nullptr;
-    Ref result = call(decorator, Arguments(arena_, {value}));
+    // What an unknown decorator made of this decorator takes other arguments, and waits (scipy's
+    // @_held_figure, which imports matplotlib when something is drawn).
+    const auto* known = as<Function>(decorator, Type::kFunction);
+    Ref result = known && known->guessed ? opaque_ : call(decorator, Arguments(arena_, {value}));
     if (!result) return nullptr;
+    if (Function* function = as<Function>(value, Type::kFunction))
+      function->guessed |= result->type == Type::kOpaque || result->type == Type::kNone;
     // A class made of a class (enum, attrs) is known less well than the one whose body was seen.
     if (result->type == Type::kClass && value->type == Type::kClass) continue;
     if (result->type != Type::kOpaque && result->type != Type::kNone) value = result;
@@ -506,6 +576,7 @@ Flow Interpreter::execute_class(const Stmt& statement) {
   auto* type = make<Class>();
   type->name = statement.name;
   type->module = current_module();
+  type->decorated = !statement.decorators.empty();
   Arguments keywords;
   for (const Expr* expression : statement.exprs) {
     if (expression->kind == ExprKind::kKeyword) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <unordered_set>
 
 #include "imports/native_names.h"
 #include "imports/plan.h"
@@ -27,6 +28,7 @@ struct Raised {
   std::string message;
   std::string file;
   uint32_t line = 0;
+  bool declared = false;  // the program itself says that it does not go with this version
 };
 
 class Interpreter {
@@ -172,10 +174,25 @@ class Interpreter {
     Ref returned = nullptr;
   };
 
+  // While it lives, what the running function raises by itself is its own decision about versions,
+  // if this is what the condition is about.
+  class VersionCheck {
+   public:
+    VersionCheck(Interpreter& in, const Expr& condition);
+    ~VersionCheck() { in_.version_check_ = before_; }
+    VersionCheck(const VersionCheck&) = delete;
+
+   private:
+    Interpreter& in_;
+    size_t before_;
+  };
+  bool checks_version() const { return version_check_ == frames_.size(); }
+
   // execute.cc
   Flow execute(Block block);
   Flow execute(const Stmt& statement);
   Flow execute_if(const Stmt& statement);
+  Flow execute_guessed(Block block, uint32_t line);
   Flow execute_for(const Stmt& statement);
   Flow execute_while(const Stmt& statement);
   Flow execute_try(const Stmt& statement);
@@ -234,6 +251,8 @@ class Interpreter {
   Ref method_of(std::string_view type, std::string_view name, Ref object);
   bool is_open(const Class* type, int depth = 0) const;
   bool derives_from(const Class* type, const Class* base, int depth = 0) const;
+  // Whether objects of this class are equal only to themselves.
+  bool has_identity(const Class* type, int depth = 0) const;
 
   // modules.cc
   Ref import_one(std::string_view name, Ref parent);
@@ -244,6 +263,10 @@ class Interpreter {
   Ref ask_custom_finders(std::string_view name);
   Ref load_by_custom(std::string_view name, Ref spec);
   Module* new_module(const ModuleSpec& spec);
+  // The version of the one distribution that provides this package; for modules whose native part
+  // tells __version__.
+  Ref installed_version(const Module& module);
+  void note_wanted(std::string_view name);
   void install_models(Module* module);
   void install_values(Module* module);
   std::vector<std::string> search_of(Ref parent);
@@ -288,8 +311,10 @@ class Interpreter {
   };
   std::vector<Expected> catching_;
   int module_depth_ = 0;
-  bool started_ = false;  // start-up is over
+  size_t version_check_ = SIZE_MAX;  // the depth of frames at which a version was compared
+  bool started_ = false;             // start-up is over
   std::vector<std::string> variables_set_;
+  std::unordered_set<std::string> wanted_;  // "importer name", noted already
 };
 
 // What the interpreter itself computes, see models.h.

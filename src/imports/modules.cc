@@ -48,8 +48,18 @@ std::vector<std::string> Interpreter::search_of(Ref parent) {
   return result;
 }
 
+void Interpreter::note_wanted(std::string_view name) {
+  const Module* importer = current_module();
+  if (!started_ || !importer || is_standard(importer)) return;
+  const std::string_view top = name.substr(0, name.find('.'));
+  if (top == std::string_view(importer->spec.name).substr(0, importer->spec.name.find('.'))) return;
+  if (wanted_.insert(fmt::format("{} {}", importer->spec.name, top)).second)
+    plan_.wanted.emplace_back(importer->spec.name, top);
+}
+
 Ref Interpreter::import_dotted(std::string_view name) {
   effects_++;
+  note_wanted(name);
   if (Ref known = loaded_module(name)) {
     if (known->type != Type::kNone) return known;
     return raise("ModuleNotFoundError",
@@ -163,6 +173,20 @@ Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
   }
   dict_set(sys_modules_, name, made);
   return made;
+}
+
+Ref Interpreter::installed_version(const Module& module) {
+  if (module.spec.name.find('.') != std::string::npos || !module.spec.is_package()) return nullptr;
+  const std::string directory =
+      module.spec.path.substr(0, module.spec.path.rfind('/') + 1);  // ".../tensorflow/"
+  const Distribution* owner = nullptr;
+  for (const Distribution& one : distributions_.all()) {
+    const auto is_inside = [&](const std::string& file) { return file.starts_with(directory); };
+    if (std::none_of(one.native_files.begin(), one.native_files.end(), is_inside)) continue;
+    if (owner) return nullptr;
+    owner = &one;
+  }
+  return owner ? constant(owner->version) : nullptr;
 }
 
 Module* Interpreter::make_module(const ModuleSpec& spec) {

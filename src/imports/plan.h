@@ -96,6 +96,8 @@ struct PlanEvent {
 
 struct Plan {
   std::vector<PlannedModule> modules;  // in the order in which their code starts
+  // Who imports which top-level module, whether it was loaded before or not; each pair once.
+  std::vector<std::pair<std::string, std::string>> wanted;
   std::vector<PlannedOpen> opens;
   std::vector<Undecided> undecided;
   // Errors that the program would raise and not catch, by what is known; it was followed further,
@@ -104,6 +106,7 @@ struct Plan {
   std::string failure;       // "ModuleNotFoundError: No module named 'x'": ends the program
   std::string failure_file;  // where it was raised
   uint32_t failure_line = 0;
+  bool failure_declared = false;      // by a check of versions in the program itself
   std::vector<std::string> problems;  // files that cannot be read or parsed, limits that were met
 
   std::vector<PlanEvent> events;  // start-up left out

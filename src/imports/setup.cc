@@ -539,6 +539,7 @@ Plan Interpreter::run() {
                     (raised_->message.empty() ? "" : ": " + raised_->message);
     plan_.failure_file = raised_->file;
     plan_.failure_line = raised_->line;
+    plan_.failure_declared = raised_->declared;
   }
   frames_.pop_back();
   return std::move(plan_);

@@ -135,6 +135,7 @@ struct Function : Value {
   Namespace attributes;
   uint8_t dull_runs = 0;  // runs that did nothing and told nothing
   bool checked = false, is_generator = false;
+  bool guessed = false;  // an unknown decorator made something of it
   explicit Function(Arena& arena) : Value(Type::kFunction), defaults(&arena), attributes(arena) {}
 };
 
@@ -148,7 +149,8 @@ struct Class : Value {
   std::string_view name;
   Module* module = nullptr;
   std::pmr::vector<Class*> bases;
-  bool open = false;  // a base is opaque
+  bool open = false;       // a base is opaque
+  bool decorated = false;  // something may have added methods: dataclass
   Namespace names;
   explicit Class(Arena& arena) : Value(Type::kClass), bases(&arena), names(arena) {}
 };

@@ -126,6 +126,45 @@ SCENARIOS: dict[str, dict[str, str]] = {
     "a failing import": {"app.py": "import m_a\nimport m_gone\nimport m_x\n", "m_a.py": "", "m_x.py": ""},
     "a missing name": {
         "app.py": "from m_a import there, gone\nimport m_x\n", "m_a.py": "there = 1\n", "m_x.py": ""},
+    "a version that is asserted": {
+        "app.py": "import m_lib\ndef digits(text):\n    return tuple(int(x) for x in text.split('.'))\n"
+                  "assert (2, 0, 0) <= digits(m_lib.__version__), 'm_lib is too old'\nimport m_a\n"
+                  "assert (2, 0, 0) <= digits(m_lib.__version__) < (2, 2, 0), \\\n"
+                  "    f'm_lib {m_lib.__version__} does not go'\nimport m_x\n",
+        "m_lib.py": "__version__ = '2.2.0'\n", "m_a.py": "", "m_x.py": ""},
+    "a version that is refused": {
+        "app.py": "import m_lib\ndef check(version):\n    if version < (3, 0):\n"
+                  "        raise RuntimeError('m_lib 3 or later is needed')\n"
+                  "check(tuple(map(int, m_lib.__version__.split('.'))))\nimport m_x\n",
+        "m_lib.py": "__version__ = '2.2.0'\n", "m_x.py": ""},
+    "a version that is refused, and the refusal caught": {
+        "app.py": "import m_lib\ntry:\n    if m_lib.__version__ == '2.2.0':\n"
+                  "        raise RuntimeError('m_lib 3 or later is needed')\nexcept RuntimeError:\n    import m_a\n",
+        "m_lib.py": "__version__ = '2.2.0'\n", "m_a.py": ""},
+    "an import in a branch that was guessed": {
+        "app.py": "import os\nif os.getpid():\n    flag = 1\nelse:\n    import m_gone\n"
+                  "for _ in range(os.getpid() * 0):\n    pass\nimport m_b\n",
+        "m_b.py": ""},
+    "a decorator that was decorated": {
+        "app.py": "import os\nunknown = eval('lambda f: (lambda g: g)', dict(os.environ))\n"
+                  "@unknown\ndef drawn(function, canvas):\n    import m_gone\n"
+                  "@drawn\ndef plot():\n    pass\nimport m_b\n",
+        "m_b.py": ""},
+    "names that a loop gives to its module": {
+        "app.py": "from m_lib import name1\nimport m_b\n",
+        "m_lib.py": "import os, sys\ndef fill():\n    here = sys.modules[__name__]\n"
+                    "    for i in range(os.getpid() * 0 + 2):\n        setattr(here, 'name%d' % i, i)\nfill()\n",
+        "m_b.py": ""},
+    "finders that are put in once": {
+        "app.py": "import sys, importlib.util\nclass Vendor:\n    def __init__(self, root):\n        self.root = root\n"
+                  "    def find_spec(self, name, path=None, target=None):\n"
+                  "        mine = name.startswith(self.root + '.')\n"
+                  "        return importlib.util.spec_from_loader(name, self) if mine else None\n"
+                  "    def create_module(self, spec):\n        import m_real\n        return m_real\n"
+                  "    def exec_module(self, module):\n        pass\n    def install(self):\n"
+                  "        if self not in sys.meta_path:\n            sys.meta_path.append(self)\n"
+                  "Vendor('m_other').install()\nVendor('m_pkg').install()\nimport m_pkg.part\nimport m_b\n",
+        "m_pkg/__init__.py": "", "m_real.py": "", "m_b.py": ""},
     "a failing submodule is forgotten": {
         "app.py": "for _ in range(2):\n    try:\n        import m_bad\n    except ImportError:\n        import m_ok\n",
         "m_bad.py": "import m_before\nimport m_gone\n", "m_before.py": "", "m_ok.py": ""},
@@ -139,7 +178,7 @@ SCENARIOS: dict[str, dict[str, str]] = {
 ASK = ("import sys, json\nfailure, order = None, []\n"
        "class Listen:\n    @staticmethod\n    def find_spec(name, path=None, target=None):\n"
        "        order.append(name)\nsys.meta_path.insert(0, Listen)\n"
-       "try:\n    import app\nexcept ImportError as error:\n    failure = type(error).__name__\n"
+       "try:\n    import app\nexcept Exception as error:\n    failure = type(error).__name__\n"
        "print(json.dumps([list(dict.fromkeys(order)), failure]))")
 
 

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "findings/rules/rules.h"
 #include "findings/words.h"
 
@@ -15,18 +18,43 @@ std::string missing_module(const std::string& failure) {
   return name.substr(0, name.find_first_of(".'"));
 }
 
+// The installed distributions that the message names, "Numba needs NumPy 1.26 or less".
+std::vector<Library> named_distributions(const Case& examined, std::string_view failure) {
+  constexpr size_t kMost = 5;
+  std::vector<Library> named;
+  if (!examined.distributions) return named;
+  failure = failure.substr(0, failure.find(" (/"));  // not the path of a file
+  for (size_t begin = 0; begin < failure.size() && named.size() < kMost;) {
+    const auto is_part = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+    };
+    const auto end = static_cast<size_t>(
+        std::find_if_not(failure.begin() + static_cast<ptrdiff_t>(begin), failure.end(), is_part) -
+        failure.begin());
+    const Distribution* one =
+        end > begin ? examined.distributions->find(failure.substr(begin, end - begin)) : nullptr;
+    begin = end + 1;
+    if (one && std::none_of(named.begin(), named.end(),
+                            [&](const Library& known) { return known.path == one->metadata; }))
+      named.push_back({one->metadata, one->name, one->version});
+  }
+  return named;
+}
+
 std::vector<Finding> check(const Case& examined) {
   if (!examined.plan || examined.plan->failure.empty()) return {};
   const python::Plan& plan = *examined.plan;
   Finding finding;
   finding.severity = Severity::kError;
-  finding.certainty = Certainty::kSimulated;
+  finding.certainty = plan.failure_declared ? Certainty::kDeclared : Certainty::kSimulated;
   finding.headline = fmt::format("{} is raised{}", plan.failure, when_imported(examined));
   if (plan.failure_file.starts_with('/')) {  // else it is the statement itself
     finding.libraries.push_back({plan.failure_file, "", ""});
     finding.evidence.push_back({"raised", fmt::format("raised in line {} of", plan.failure_line),
                                 "", plan.failure_file, -1, -1, ""});
   }
+  for (Library& library : named_distributions(examined, plan.failure))
+    finding.libraries.push_back(std::move(library));
   if (const std::string module = missing_module(plan.failure); !module.empty()) {
     finding.help.push_back(
         {fmt::format("install what provides the module {}", module), "", Safety::kManual});
@@ -54,9 +82,11 @@ const Rule kPy302 = {
     "it\n"
     "  `import paddle` ends with ModuleNotFoundError: No module named 'setuptools'.",
     "  Install what is missing, or the version that the importing module was written for.",
-    "  Other errors (TypeError, AttributeError) are not predicted. What only a running program "
-    "knows\n"
-    "  is taken the way that raises nothing.",
+    "  Other errors (TypeError, AttributeError) are not predicted, but for those that a module "
+    "raises, or\n"
+    "  asserts against, because of a version (`declared`). What only a running program knows is "
+    "taken the\n"
+    "  way that raises nothing.",
     check,
 };
 
