@@ -106,13 +106,18 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
   return examine_sequence(world, sequence, report, {options.loads, options.bindings});
 }
 
+// A program does not fail of what it leaves alone.
 Result<void> examine_one(const DoctorOptions& options, World& world, const Sequence& sequence,
                          report::Report& report) {
   if (!options.plan.empty())
     if (auto done = write_file(options.plan, report::plan_json(*sequence.plan, sequence.imports));
         !done)
       return done;
-  return examine_sequence(world, sequence, report, {options.loads, options.bindings});
+  if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});
+      !done)
+    return done;
+  soften_what_is_not_loaded(report);
+  return {};
 }
 
 // Processes that are never started.

@@ -70,7 +70,6 @@ bool is_below(const std::string& path, const std::string& directory) {
 // What the program's own modules import, those that no installer brought.
 std::vector<std::string> imports_of(const World& world, const python::Plan& plan) {
   std::unordered_set<std::string_view> own = {"__main__"}, seen;
-  std::vector<std::string> imports;
   for (const python::PlannedModule& module : plan.modules) {
     const auto& sites = world.python->site_directories;
     const bool installed =
@@ -78,9 +77,10 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
         std::any_of(sites.begin(), sites.end(),
                     [&](const std::string& site) { return is_below(module.path, site); });
     if (!installed) own.insert(module.name);
-    const std::string_view name = std::string_view(module.name).substr(0, module.name.find('.'));
-    if (own.contains(module.importer) && seen.insert(name).second) imports.emplace_back(name);
   }
+  std::vector<std::string> imports;
+  for (const auto& [importer, name] : plan.wanted)
+    if (own.contains(importer) && seen.insert(name).second) imports.push_back(name);
   return imports;
 }
 
@@ -157,6 +157,28 @@ bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
                     });
 }
 
+// What was found broken in the environment belongs to the orders that load it.
+void add_broken(const Sequence& sequence, const sim::Simulation& simulation, report::Report& report,
+                report::Order& order) {
+  std::unordered_set<std::string_view> loaded;
+  if (sequence.plan)
+    for (const python::PlannedModule& module : sequence.plan->modules) loaded.insert(module.path);
+  for (const sim::Object& object : simulation.objects()) {
+    loaded.insert(object.name);
+    if (object.image != kNone) loaded.insert(simulation.images()[object.image].real_path);
+  }
+  for (Finding& finding : report.findings) {
+    if (std::none_of(finding.broken.begin(), finding.broken.end(),
+                     [&](const std::string& path) { return loaded.contains(path); }))
+      continue;
+    order.findings.push_back(finding.id);
+    if (finding.severity == Severity::kError) order.verdict = "unsound";
+    if (!finding.imports.empty() || !finding.program.empty()) continue;
+    finding.imports = order.imports;
+    finding.program = order.program;
+  }
+}
+
 Result<void> judge(World& world, const Sequence& sequence, const sim::Simulation& simulation,
                    report::Report& report, const SequenceOutputs& outputs) {
   const Trace& trace = sequence.trace;
@@ -178,6 +200,7 @@ Result<void> judge(World& world, const Sequence& sequence, const sim::Simulation
     order.findings.push_back(cause->second);
     if (fresh) report.findings.push_back(std::move(finding));
   }
+  add_broken(sequence, simulation, report, order);
   report.orders.push_back(std::move(order));
   add_unknowns(sequence, report);
   for (const std::string& problem : simulation.problems()) report.unknowns.push_back(problem);
@@ -240,6 +263,16 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
       if (auto done = examine_pair(world, first, second, environment, report); !done) return done;
     }
   return {};
+}
+
+void soften_what_is_not_loaded(report::Report& report) {
+  for (Finding& finding : report.findings) {
+    const bool met = !finding.imports.empty() || !finding.program.empty();
+    if (finding.broken.empty() || met || finding.severity != Severity::kError) continue;
+    finding.severity = Severity::kWarning;
+    finding.evidence.push_back(
+        {"file", "what is examined here loads none of these files", "", "", -1, -1, ""});
+  }
 }
 
 std::vector<std::string> find_frameworks(const World& world) {

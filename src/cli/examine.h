@@ -70,6 +70,9 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
                             const std::map<std::string, std::string>& environment,
                             report::Report& report);
 
+// Of one process: what is broken in the environment and not loaded by it is no error of it.
+void soften_what_is_not_loaded(report::Report& report);
+
 // Everything that metadata and files say about the environment itself.
 void examine_environment(World& world, report::Report& report, EnvironmentOptions options);
 // Worst first, ids made anew; orders follow, and forget what is suppressed.

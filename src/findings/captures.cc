@@ -77,6 +77,7 @@ class Judge {
   bool is_entered_on_request(const CaptureGroup& group) const;
   bool by_design(const CaptureGroup& group, bool crossing) const;
   bool implementations_differ(const Binding& binding) const;
+  bool is_instantiation(const Binding& binding) const;
   bool names_soname_of(ObjectId who, ObjectId library) const;
   void judge_runtime(const std::vector<Candidate>& candidates);
 
@@ -280,6 +281,13 @@ bool Judge::implementations_differ(const Binding& binding) const {
   return std::max(own, other) * 4 > std::min(own, other) * 5;
 }
 
+// What the runtime itself offers as weak are instantiations of templates (std::string): their code
+// stands in headers, every library may carry it, and its objects are the same everywhere. Whole-
+// program optimisation makes such copies strong (libarrow_compute 26), so only this side tells.
+bool Judge::is_instantiation(const Binding& binding) const {
+  return process_.image(binding.from).elf.symbols[binding.reference].bind() == elf::STB_WEAK;
+}
+
 // The C++ runtime's references to itself, class by class.
 void Judge::judge_runtime(const std::vector<Candidate>& candidates) {
   std::map<std::tuple<ObjectId, ObjectId, std::string_view>, std::vector<Candidate>> by_scope;
@@ -289,6 +297,7 @@ void Judge::judge_runtime(const std::vector<Candidate>& candidates) {
         name.scope.empty())
       continue;
     const Binding& binding = simulation_.bindings()[candidate.binding];
+    if (is_instantiation(binding)) continue;
     by_scope[{binding.from, binding.to, name.scope}].push_back(candidate);
   }
   std::unordered_map<ImageId, CallPaths> code;

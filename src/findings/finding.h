@@ -50,7 +50,10 @@ struct Finding {
   Certainty certainty = Certainty::kSimulated;
   std::string headline;
   std::vector<std::string> imports;
-  std::string program;             // "python app.py", which imports these; empty: they are all
+  std::string program;  // "python app.py", which imports these; empty: they are all
+  // Files that fail when they are imported or first used, of a finding that knows them: it holds
+  // for a process if it loads one of them. Empty: what it holds for is known otherwise.
+  std::vector<std::string> broken;
   std::vector<Library> libraries;  // the parties, the captured one first
   Symbols symbols;
   std::vector<Evidence> evidence;

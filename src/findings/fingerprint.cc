@@ -45,7 +45,9 @@ std::string fingerprint(const Finding& finding, const std::string& environment) 
   std::sort(parties.begin(), parties.end());
   // A rule about the environment can find several things about the same files, and says what in the
   // headline. One about a process names the order there, and its files tell it from others.
-  if (parties.empty() || (finding.imports.empty() && finding.program.empty()))
+  const bool of_environment =
+      !finding.broken.empty() || (finding.imports.empty() && finding.program.empty());
+  if (parties.empty() || of_environment)
     parties.push_back(without_prefix(finding.headline, environment));
   const std::string text = fmt::format("{}\n{}", finding.code, fmt::join(parties, "\n"));
   const auto hash = sha256(Bytes(text));

@@ -54,6 +54,15 @@ bool Ownership::asks_for(uint32_t a, uint32_t b) const {
   });
 }
 
+bool Ownership::is_absent(uint32_t distribution) const {
+  return distributions[distribution].has_native_files &&
+         std::none_of(of_object.begin(), of_object.end(), [&](const std::vector<uint32_t>& owners) {
+           return contains(owners, distribution);
+         });
+}
+
+// What a requirement brings that is not there itself, it does not bring: vtk requires matplotlib
+// for a part that `import vtk` leaves alone, and so has no use for matplotlib's pillow.
 bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
   if (imports.empty()) return true;
   for (const std::string& name : imports) {  // an extension module imported by its own name
@@ -65,9 +74,11 @@ bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
   std::vector<uint32_t> reached;
   for (const uint32_t one : requested)
     if (!contains(providers, one)) reached.push_back(one);
-  for (size_t at = 0; at < reached.size(); at++)
+  for (size_t at = 0; at < reached.size(); at++) {
+    if (is_absent(reached[at]) && !contains(requested, reached[at])) continue;
     for (const uint32_t next : distributions[reached[at]].always)
       if (!contains(reached, next) && !contains(providers, next)) reached.push_back(next);
+  }
   return std::any_of(owners(object).begin(), owners(object).end(),
                      [&](uint32_t owner) { return contains(reached, owner); });
 }
@@ -113,7 +124,7 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
     return static_cast<uint32_t>(one - distributions.all().data());
   };
   for (const Distribution& one : distributions.all()) {
-    OwnerDistribution owner{one.name, one.version, {}, {}};
+    OwnerDistribution owner{one.name, one.version, {}, {}, !one.native_files.empty()};
     const auto metadata = tree.read_text(one.metadata + "/METADATA");
     for (const Requirement& requirement : read_requirements(metadata.value_or(""))) {
       const Distribution* needed = distributions.find(requirement.name);

@@ -16,8 +16,8 @@ struct OwnerDistribution {
   std::string name;
   std::string version;
   std::vector<uint32_t> needs;   // installed distributions that its metadata asks for, extras too
-  std::vector<uint32_t> always;  // those that do not stand in an extra  // installed distributions
-                                 // that its metadata asks for
+  std::vector<uint32_t> always;  // those that do not stand in an extra
+  bool has_native_files = false;
 };
 
 struct Ownership {
@@ -35,6 +35,8 @@ struct Ownership {
     static const std::vector<uint32_t> kNobody;
     return object < of_object.size() ? of_object[object] : kNobody;
   }
+  // Nothing of it takes part: it has native files, and none is mapped.
+  bool is_absent(uint32_t distribution) const;
   // Some distribution claims both files.
   bool same(uint32_t a, uint32_t b) const;
   // Every distribution that claims `b` is asked for by one that claims `a`. A file claimed by two

@@ -153,6 +153,7 @@ Finding wrong_version(const EnvironmentCase& examined, const std::string& name,
     const auto [path, line] = own_refusal(examined, complaint, name);
     if (path.empty()) continue;
     finding.severity = Severity::kError;
+    finding.broken.push_back(path);
     finding.headline = fmt::format("{} refuses {}: it requires {}", label(requirer),
                                    label(*target.installed), complaint.wanted);
     finding.evidence.push_back(fact("file", fmt::format("{} says: {}", path, line), path));

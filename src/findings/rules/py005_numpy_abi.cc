@@ -162,6 +162,7 @@ Finding describe(const EnvironmentCase& examined, const Distribution& distributi
     finding.libraries.push_back(library_of(distribution, verdict.bad[i]));
   }
   finding.libraries.push_back(library_of(numpy, numpy.metadata));
+  finding.broken = verdict.bad;
   if (declared != Declared::kYes)
     finding.evidence.push_back(
         fact("declared", distribution.name + " does not require NumPy: it may go on without"));

@@ -123,6 +123,7 @@ Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
   finding.headline =
       fmt::format("{} does not go with protobuf {}: its generated code {}", label(distribution),
                   runtime.distribution->version, verdict.refused.front().second);
+  for (const auto& [path, why] : verdict.refused) finding.broken.push_back(path);
   finding.evidence.push_back(fact("file", fmt::format("{} of {} refused", verdict.refused.size(),
                                                       count_of(verdict.modules, "module"))));
   for (size_t i = 0; i < std::min<size_t>(verdict.refused.size(), 3); i++) {
@@ -176,7 +177,8 @@ const Rule kPy006 = {
     "  `Detected incompatible Protobuf Gencode/Runtime versions`.",
     "  paddlepaddle 2.6.2 with protobuf 3.19.6, which has no google.protobuf.internal.builder.",
     "  Install a protobuf in the range that the distribution asks for, or a newer distribution.",
-    "  A module that nothing imports counts as any other. PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION "
+    "  Without known imports a module that nothing imports counts as any other. "
+    "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION "
     "is not\n"
     "  looked at.",
     nullptr,
