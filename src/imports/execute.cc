@@ -245,9 +245,29 @@ Flow Interpreter::execute_if(const Stmt& statement) {
     const VersionCheck check(*this, *statement.exprs[0]);
     return execute(*decided ? statement.body : statement.orelse);
   }
+  if (guess_again(*statement.exprs[0]).value_or(false))
+    return execute_guessed(statement.body, statement.line);
   note_skipped(statement.body, statement.line, "condition");
   guess_names(statement.body);
   return execute_guessed(statement.orelse, statement.line);
+}
+
+// `if x:` and later `if not x:`, of an x that is not known: one of them is run. The first guess
+// (not x) is kept with the name. The truth of the condition, if there is such a guess.
+std::optional<bool> Interpreter::guess_again(const Expr& condition) {
+  const Expr* name = &condition;
+  bool wanted = true;
+  while (name->kind == ExprKind::kUnary && name->op == Operator::kNot) {
+    name = name->items[0];
+    wanted = !wanted;
+  }
+  if (name->kind != ExprKind::kName || !scope()->names->contains(name->text)) return std::nullopt;
+  Opaque* known = as<Opaque>(scope()->names->get(name->text), Type::kOpaque);
+  if (known && known->guessed) return *known->guessed == wanted;
+  auto* guessed = make<Opaque>(known ? known->name : "");
+  guessed->guessed = !wanted;
+  if (known) bind(name->text, guessed);
+  return std::nullopt;
 }
 
 // A branch that was taken because the other was not known to be: an import that fails in it and

@@ -193,6 +193,7 @@ class Interpreter {
   Flow execute(const Stmt& statement);
   Flow execute_if(const Stmt& statement);
   Flow execute_guessed(Block block, uint32_t line);
+  std::optional<bool> guess_again(const Expr& condition);
   Flow execute_for(const Stmt& statement);
   Flow execute_while(const Stmt& statement);
   Flow execute_try(const Stmt& statement);

@@ -60,7 +60,8 @@ struct NameTraits {
 using Namespace = OrderedTable<std::string_view, Ref, NameTraits>;
 
 struct Opaque : Value {
-  std::string_view name;  // "torch._C._cuda_init"; empty: not known
+  std::string_view name;        // "torch._C._cuda_init"; empty: not known
+  std::optional<bool> guessed;  // its truth, by the branch that was taken before
   explicit Opaque(std::string_view dotted = "") : Value(Type::kOpaque), name(dotted) {}
 };
 

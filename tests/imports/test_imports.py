@@ -145,6 +145,10 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "import os\nif os.getpid():\n    flag = 1\nelse:\n    import m_gone\n"
                   "for _ in range(os.getpid() * 0):\n    pass\nimport m_b\n",
         "m_b.py": ""},
+    "two branches of one unknown value": {
+        "app.py": "import os\nfast = 'avx9' in os.popen('').read()\nif fast:\n    import m_gone\n"
+                  "if not fast:\n    import m_a\nif fast:\n    import m_gone\nelse:\n    import m_b\n",
+        "m_a.py": "", "m_b.py": ""},
     "a decorator that was decorated": {
         "app.py": "import os\nunknown = eval('lambda f: (lambda g: g)', dict(os.environ))\n"
                   "@unknown\ndef drawn(function, canvas):\n    import m_gone\n"
