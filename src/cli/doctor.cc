@@ -120,6 +120,19 @@ Result<void> examine_one(const DoctorOptions& options, World& world, const Seque
   return {};
 }
 
+bool is_found(const std::vector<cuda::DriverLibrary>& libraries) {
+  return std::any_of(libraries.begin(), libraries.end(),
+                     [](const auto& library) { return !library.found_by.empty(); });
+}
+
+// A GPU is there, or its driver is asked for: what happens after the imports counts too.
+Result<void> prepare_gpu(const DoctorOptions& options, const cuda::GpuHost& host, World& world) {
+  const bool driver_is_there = is_found(host.libcuda);
+  const bool asked = options.assume_gpu || !options.host.driver.empty() || !options.host.sm.empty();
+  if (asked || (host.has_gpu() && driver_is_there)) return assume_gpu(world, driver_is_there);
+  return {};
+}
+
 // Processes that are never started.
 Result<void> examine_planned(const DoctorOptions& options, const Subject& subject, World& world,
                              report::Report& report) {
@@ -136,6 +149,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   else
     return tl::unexpected<Error>(gpu.error());
   report.gpu = about.gpu;
+  if (auto done = prepare_gpu(options, about.gpu, world); !done) return done;
   if (subject.program) {
     about.first_directory = subject.program->directory;
     examine_environment(world, report, std::move(about));
@@ -165,6 +179,8 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree) {
         "program");
   if (options.trace && !options.replay.empty())
     return fail("--trace makes a recording and --replay reads one: give one of them");
+  if (recorded && options.assume_gpu)
+    return fail("--assume-gpu is for what is not run: leave --trace and --replay out");
   if (recorded && !options.plan.empty())
     return fail("--plan is for what is not run: leave --trace out");
   World world(tree);
@@ -287,6 +303,9 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
   command->add_option("--baseline", options->baseline, "Do not count the findings in this file");
   command->add_option("--write-baseline", options->write_baseline,
                       "Write the findings of today to this file; the exit code is 0");
+  command->add_flag("--assume-gpu", options->assume_gpu,
+                    "As if a GPU and its driver were there: what is opened when a device is set up "
+                    "and first used is examined too (also with --driver and --sm)");
   add_gpu_options(*command, options->host);
   command->add_option("--plan", options->plan, "Write what the imports would open (JSON)");
   command->add_option("--loads", options->loads, "Write what is loaded, as a table");

@@ -24,6 +24,7 @@ struct DoctorOptions {
   std::string configuration;          // file; empty: to be found
   bool no_configuration = false;
   std::string baseline, write_baseline;
+  bool assume_gpu = false;
   cuda::AskedHost host;  // another machine's GPU and driver
 };
 

@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
+#include "findings/overwritten.h"
 #include "findings/rule.h"
 #include "imports/join.h"
 #include "report/tsv.h"
@@ -22,12 +23,8 @@
 namespace cohabit {
 namespace {
 
+constexpr const char* kAtImport = "import";
 constexpr size_t kMostPoints = 100;  // undecided, of one order
-
-// The modules of what Cohabit is for (docs/design/imports.md).
-constexpr std::string_view kFrameworks[] = {"torch",       "paddle", "tensorflow",  "jax",
-                                            "onnxruntime", "cupy",   "ctranslate2", "pycuda",
-                                            "faiss",       "xgboost"};
 
 std::string ending(const Trace& trace) {
   if (!trace.exit_status) return "";
@@ -39,9 +36,8 @@ std::string ending(const Trace& trace) {
                              : "ended without an error";
 }
 
-std::string verdict(const std::vector<Finding>& findings, const sim::Simulation& simulation) {
-  for (const Finding& finding : findings)
-    if (finding.severity == Severity::kError) return "unsound";
+std::string verdict(const report::Order& order, const sim::Simulation& simulation) {
+  if (!order.phase.empty()) return "unsound";
   return simulation.start_error().empty() && simulation.problems().empty() ? "sound" : "unknown";
 }
 
@@ -86,20 +82,13 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
 
 }  // namespace
 
-Result<void> find_environment(World& world, const std::string& place) {
-  auto python = find_interpreter(world.tree, place);
-  if (!python) return tl::unexpected<Error>(python.error());
-  world.python = std::move(*python);
-  world.distributions = Distributions::read(world.tree, *world.python);
-  return {};
-}
-
 Sequence plan_request(World& world, const python::PlanRequest& request) {
   Sequence sequence;
   const Interpreter& interpreter = *world.python;
   sequence.trace.start = sim::start_of(interpreter, world.machine, request.environment);
   sim::Options settings;
   settings.cache = &world.bindings;
+  settings.constructors = world.later ? &*world.later : nullptr;
   sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
   sim::PlannedProcess process(simulation);
   if (!world.finder) world.finder.emplace(world.tree, interpreter);
@@ -142,6 +131,7 @@ std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence
   sim::Options settings;
   settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
   settings.cache = &world.bindings;
+  if (sequence.plan && world.later) settings.constructors = &*world.later;
   auto simulation = std::make_unique<sim::Simulation>(world.images, world.machine,
                                                       sequence.trace.start, settings);
   simulation->run(sequence.trace.calls);
@@ -172,35 +162,100 @@ void add_broken(const Sequence& sequence, const sim::Simulation& simulation, rep
                      [&](const std::string& path) { return loaded.contains(path); }))
       continue;
     order.findings.push_back(finding.id);
-    if (finding.severity == Severity::kError) order.verdict = "unsound";
+    if (finding.severity == Severity::kError) order.phase = kAtImport;
     if (!finding.imports.empty() || !finding.program.empty()) continue;
     finding.imports = order.imports;
     finding.program = order.program;
   }
 }
 
-Result<void> judge(World& world, const Sequence& sequence, const sim::Simulation& simulation,
+// The findings of one order, as they come: those that are known from other orders are only named.
+class OrderFindings {
+ public:
+  OrderFindings(report::Report& report, report::Order& order) : report_(report), order_(order) {
+    for (const Finding& finding : report.findings) known_.emplace(cause_of(finding), finding.id);
+  }
+
+  void add(Finding finding) {
+    if (finding.severity == Severity::kError && order_.phase.empty())
+      order_.phase = finding.phase.empty() ? kAtImport : finding.phase;
+    finding.id = fmt::format("new-{}", report_.findings.size());
+    const auto [cause, fresh] = known_.try_emplace(cause_of(finding), finding.id);
+    if (!finding.phase.empty() &&
+        std::count(order_.findings.begin(), order_.findings.end(), cause->second))
+      return;
+    order_.findings.push_back(cause->second);
+    if (fresh) report_.findings.push_back(std::move(finding));
+  }
+
+ private:
+  report::Report& report_;
+  report::Order& order_;
+  std::unordered_map<std::string, std::string> known_;
+};
+
+bool goes_on(const Finding& later, const Finding& earlier) {
+  if (later.code != earlier.code || earlier.libraries.empty()) return false;
+  return std::all_of(
+      earlier.libraries.begin(), earlier.libraries.end(), [&](const Library& library) {
+        return std::any_of(later.libraries.begin(), later.libraries.end(),
+                           [&](const Library& other) { return other.path == library.path; });
+      });
+}
+
+// What comes of the opens after the imports, phase by phase. What was there before and only grows
+// is not told again.
+void judge_later(World& world, const Sequence& sequence, sim::Simulation& simulation,
+                 std::vector<Finding> earlier, OrderFindings& findings) {
+  Trace trace = sequence.trace;
+  trace.exit_status.reset();
+  for (const python::Phase phase : python::kLaterPhases) {
+    const auto opens = world.later->play(phase, simulation, trace.calls);
+    if (opens.empty()) continue;
+    Ownership ownership =
+        read_ownership(world.tree, world.distributions, simulation, sequence.imports);
+    narrow_owners(world.tree, world.distributions, simulation, ownership);
+    const ProcessView process(simulation, ownership, trace.start.tracer);
+    const Captures captures = find_captures(process);
+    for (Finding& finding :
+         check_all({process, captures, trace, sequence.imports, nullptr, sequence.program,
+                    &world.distributions, phase, &opens, &*world.later})) {
+      if (std::any_of(earlier.begin(), earlier.end(),
+                      [&](const Finding& known) { return goes_on(finding, known); }))
+        continue;
+      earlier.push_back(finding);
+      findings.add(std::move(finding));
+    }
+  }
+}
+
+bool has_later_phases(const World& world, const Sequence& sequence) {
+  return sequence.plan && sequence.plan->failure.empty() && world.later && world.later->has_gpu();
+}
+
+Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simulation,
                    report::Report& report, const SequenceOutputs& outputs) {
   const Trace& trace = sequence.trace;
   const Ownership ownership =
       read_ownership(world.tree, world.distributions, simulation, sequence.imports);
-  const ProcessView process(simulation, ownership, trace.start.tracer);
-  const Captures captures = find_captures(process);
-  const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
-  std::vector<Finding> findings = check_all(
-      {process, captures, trace, sequence.imports, plan, sequence.program, &world.distributions});
-
-  report::Order order{
-      sequence.imports, sequence.program, verdict(findings, simulation), {}, ending(trace)};
-  std::unordered_map<std::string, std::string> known;
-  for (const Finding& finding : report.findings) known.emplace(cause_of(finding), finding.id);
-  for (Finding& finding : findings) {
-    finding.id = fmt::format("new-{}", report.findings.size());
-    const auto [cause, fresh] = known.try_emplace(cause_of(finding), finding.id);
-    order.findings.push_back(cause->second);
-    if (fresh) report.findings.push_back(std::move(finding));
+  std::vector<Finding> findings;
+  {
+    const ProcessView process(simulation, ownership, trace.start.tracer);
+    const Captures captures = find_captures(process);
+    const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
+    findings = check_all(
+        {process, captures, trace, sequence.imports, plan, sequence.program, &world.distributions});
   }
+  report::Order order;
+  order.imports = sequence.imports;
+  order.program = sequence.program;
+  order.ended = ending(trace);
+  OrderFindings of_order(report, order);
+  for (const Finding& finding : findings) of_order.add(finding);
   add_broken(sequence, simulation, report, order);
+  if (has_later_phases(world, sequence))
+    judge_later(world, sequence, simulation, std::move(findings), of_order);
+  order.verdict = verdict(order, simulation);
   report.orders.push_back(std::move(order));
   add_unknowns(sequence, report);
   for (const std::string& problem : simulation.problems()) report.unknowns.push_back(problem);
@@ -273,17 +328,6 @@ void soften_what_is_not_loaded(report::Report& report) {
     finding.evidence.push_back(
         {"file", "what is examined here loads none of these files", "", "", -1, -1, ""});
   }
-}
-
-std::vector<std::string> find_frameworks(const World& world) {
-  python::Finder finder(world.tree, *world.python);
-  std::vector<std::string> found;
-  for (const std::string_view name : kFrameworks) {
-    const auto spec = finder.find_top_level(name);
-    // A directory without __init__ is what a removed package leaves.
-    if (spec && spec->kind != python::ModuleKind::kNamespace) found.emplace_back(name);
-  }
-  return found;
 }
 
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules) {

@@ -17,6 +17,7 @@
 #include "imports/plan.h"
 #include "report/report.h"
 #include "sim/binding_cache.h"
+#include "sim/later_opens.h"
 #include "world/images.h"
 
 namespace cohabit {
@@ -32,6 +33,7 @@ struct World {
   sim::BindingCache bindings;
   std::optional<python::Finder> finder;
   python::PlanCache plans;
+  std::optional<sim::LaterOpens> later;  // of processes that are planned; nothing: no Python
 };
 
 // One process: what it was asked to import and the calls that it made, or would make.
@@ -42,8 +44,12 @@ struct Sequence {
   std::optional<python::Plan> plan;  // nothing: it was recorded
 };
 
-// Reads an environment and its distributions; `place` as find_interpreter takes it.
+// Reads an environment and its distributions; `place` as find_interpreter takes it. No driver of a
+// GPU is taken to be there.
 Result<void> find_environment(World& world, const std::string& place);
+// From here on processes are examined as on a machine with a GPU: what is opened after the imports
+// too. `driver_is_there`: ld.so finds its libraries; else others stand in for them.
+Result<void> assume_gpu(World& world, bool driver_is_there);
 // A plan's request, run in a process that is simulated as it goes; the sequence has no name yet.
 Sequence plan_request(World& world, const python::PlanRequest& request);
 // What an import would open, in a process that is never started. `environment`: its variables.

@@ -54,8 +54,13 @@ class RepairCase {
   void plan_all();
   SearchResult search();
   RepairFacts facts() {
-    return {world_.tree,          world_.images,   world_.machine,
-            world_.distributions, world_.bindings, ownerships_};
+    return {world_.tree,
+            world_.images,
+            world_.machine,
+            world_.distributions,
+            world_.bindings,
+            ownerships_,
+            world_.later ? &*world_.later : nullptr};
   }
   std::string keep(const Finding& finding, report::RepairReport& report);
   void add_environment_findings(report::RepairReport& report);

@@ -54,6 +54,7 @@ struct Finding {
   // Files that fail when they are imported or first used, of a finding that knows them: it holds
   // for a process if it loads one of them. Empty: what it holds for is known otherwise.
   std::vector<std::string> broken;
+  std::string phase;  // after the imports: "the first convolution"; empty: at import, or at no time
   std::vector<Library> libraries;  // the parties, the captured one first
   Symbols symbols;
   std::vector<Evidence> evidence;

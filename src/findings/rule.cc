@@ -50,8 +50,9 @@ const std::vector<const Rule*>& all_rules() {
       &rules::kEv001, &rules::kEv002, &rules::kFi001, &rules::kFi002, &rules::kFi003,
       &rules::kIo901, &rules::kIo902, &rules::kLd201, &rules::kLd202, &rules::kLd203,
       &rules::kLd204, &rules::kLd205, &rules::kLd206, &rules::kLd207, &rules::kLd208,
-      &rules::kMm001, &rules::kPy001, &rules::kPy002, &rules::kPy003, &rules::kPy004,
-      &rules::kPy005, &rules::kPy006, &rules::kPy007, &rules::kPy301, &rules::kPy302,
+      &rules::kLd209, &rules::kLd210, &rules::kMm001, &rules::kPy001, &rules::kPy002,
+      &rules::kPy003, &rules::kPy004, &rules::kPy005, &rules::kPy006, &rules::kPy007,
+      &rules::kPy301, &rules::kPy302,
   };
   return kRules;
 }
@@ -81,6 +82,10 @@ std::vector<Finding> check_all(const Case& examined) {
       finding.slug = rule->slug;
       finding.imports = examined.imports;
       finding.program = examined.program;
+      if (examined.phase != python::Phase::kImport) {
+        finding.phase = python::phase_name(examined.phase);
+        finding.certainty = Certainty::kDeclared;
+      }
       findings.push_back(std::move(finding));
     }
   }

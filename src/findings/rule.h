@@ -12,6 +12,7 @@
 #include "findings/finding.h"
 #include "findings/process_view.h"
 #include "imports/plan.h"
+#include "sim/later_opens.h"
 
 namespace cohabit {
 
@@ -24,6 +25,10 @@ struct Case {
   const python::Plan* plan = nullptr;            // null: a recorded process
   std::string program;                           // "python app.py"; empty: the imports are all
   const Distributions* distributions = nullptr;  // what is installed; null: unknown
+  // After the imports: which phase, and what was opened in it.
+  python::Phase phase = python::Phase::kImport;
+  const std::vector<sim::LaterOpen>* later = nullptr;
+  const sim::LaterOpens* libraries = nullptr;  // knows their versions
   // The real run, if there was one, ended badly.
   bool failed() const { return trace.exit_status && *trace.exit_status != 0; }
 };

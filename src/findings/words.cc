@@ -169,12 +169,13 @@ std::string family_name(const ProcessView& process, const CaptureGroup& group) {
 }
 
 std::string when_imported(const Case& examined) {
-  if (!examined.program.empty()) return fmt::format(" when `{}` runs", examined.program);
-  if (examined.imports.empty()) return "";
-  std::string text = " when `";
-  for (size_t i = 0; i < examined.imports.size(); i++)
-    text += (i ? "; import " : "import ") + examined.imports[i];
-  return text + "` runs";
+  std::string statement = examined.program;
+  if (statement.empty() && !examined.imports.empty())
+    statement = fmt::format("import {}", fmt::join(examined.imports, "; import "));
+  if (examined.phase != python::Phase::kImport)
+    return fmt::format(" at {}{}", python::phase_name(examined.phase),
+                       statement.empty() ? "" : fmt::format(" after `{}`", statement));
+  return statement.empty() ? "" : fmt::format(" when `{}` runs", statement);
 }
 
 std::vector<std::vector<const CaptureGroup*>> merge_groups(const Case& examined, Verdict verdict,

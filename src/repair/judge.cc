@@ -8,9 +8,10 @@
 namespace cohabit {
 namespace {
 
-sim::Options settings(sim::BindingCache& bindings) {
+sim::Options settings(const RepairFacts& facts, const Order& order) {
   sim::Options options;
-  options.cache = &bindings;
+  options.cache = &facts.bindings;
+  options.constructors = order.plan ? facts.constructors : nullptr;
   return options;
 }
 
@@ -41,7 +42,7 @@ std::string_view repair_class_name(RepairClass kind) {
 
 JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair)
     : trace_(apply(repair, order.trace)),
-      simulation_(facts.images, facts.machine, trace_.start, settings(facts.bindings)),
+      simulation_(facts.images, facts.machine, trace_.start, settings(facts, order)),
       ownership_(run(facts, order.imports)),
       view_(simulation_, ownership_, trace_.start.tracer),
       captures_(find_captures(view_)),

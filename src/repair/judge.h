@@ -28,6 +28,7 @@ struct RepairFacts {
   const Distributions& distributions;
   sim::BindingCache& bindings;
   std::map<std::vector<std::string>, Ownership>& ownerships;  // by imports, as they come
+  sim::ConstructorOpens* constructors = nullptr;              // of planned processes
 };
 
 // A process that imports these, as it was planned or recorded.

@@ -45,6 +45,7 @@ Json to_json(const Finding& finding, const std::string& environment) {
           {"headline", finding.headline},
           {"imports", finding.imports},
           {"program", text_or_null(finding.program)},
+          {"phase", text_or_null(finding.phase)},
           {"libraries", libraries},
           {"symbols", {{"count", finding.symbols.count}, {"examples", finding.symbols.examples}}},
           {"evidence", evidence},
@@ -98,6 +99,7 @@ std::string json(const Report& report) {
     json["orders"].push_back({{"imports", order.imports},
                               {"program", text_or_null(order.program)},
                               {"verdict", order.verdict},
+                              {"phase", text_or_null(order.phase)},
                               {"findings", order.findings},
                               {"ended", text_or_null(order.ended)}});
   json["findings"] = Json::array();

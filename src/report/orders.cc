@@ -1,23 +1,33 @@
 #include "report/orders.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace cohabit::report {
 namespace {
+
+constexpr std::string_view kAtImport = "import", kAtDevice = "device initialisation";
+constexpr size_t kVerdictWidth = 7;  // "unsound"
 
 bool is_alone_or_pair(const Order& order) {
   return order.program.empty() && order.ended.empty() &&
          (order.imports.size() == 1 || order.imports.size() == 2);
 }
 
+// Imports that work, and an operation that does not: said where it is.
+std::string shown_verdict(const Order& order) {
+  if (order.phase.empty() || order.phase == kAtImport) return order.verdict;
+  return fmt::format("{} ({})", order.verdict, order.phase == kAtDevice ? "device" : "first use");
+}
+
 std::string draw_lines(const Report& report, const Painter& painter) {
   std::string text;
   for (const Order& order : report.orders) {
     const std::string what = statement(order.program, order.imports);
-    text +=
-        fmt::format("{}: {}{}\n", what.empty() ? report.program : what, painter.bold(order.verdict),
-                    order.ended.empty() ? "" : fmt::format(" (the real run {})", order.ended));
+    text += fmt::format("{}: {}{}\n", what.empty() ? report.program : what,
+                        painter.bold(shown_verdict(order)),
+                        order.ended.empty() ? "" : fmt::format(" (the real run {})", order.ended));
   }
   return text;
 }
@@ -31,20 +41,25 @@ class Table {
       const bool alone = order.imports.size() == 1;
       const std::string second = alone ? "" : order.imports.back();
       if (alone) names_.push_back(first);
-      verdicts_[{first, second}] = order.verdict;
+      verdicts_[{first, second}] = {order.verdict, shown_verdict(order)};
+      size_t& width = widths_[second];
+      width = std::max({width, alone ? kAlone.size() : second.size() + kThen.size(),
+                        verdicts_[{first, second}].shown.size()});
     }
   }
 
   std::string draw(const Painter& painter) const {
     size_t first_width = 0;
     for (const std::string& name : names_) first_width = std::max(first_width, name.size());
-    std::string text = fmt::format("{:<{}}  {:<7}", "", first_width, "alone");
-    for (const std::string& name : names_) text += fmt::format("  then {}", name);
+    std::string text = fmt::format("{:<{}}  {:<{}}", "", first_width, kAlone, width_of(""));
+    for (const std::string& name : names_)
+      fmt::format_to(std::back_inserter(text), "  {:<{}}", fmt::format("{}{}", kThen, name),
+                     width_of(name));
+    text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
     for (const std::string& name : names_) {
-      text += fmt::format("{:<{}}  ", name, first_width) + cell(painter, name, "", 7);
-      for (const std::string& second : names_)
-        text += "  " + cell(painter, name, second, second.size() + 5);
+      text += fmt::format("{:<{}}  ", name, first_width) + cell(painter, name, "");
+      for (const std::string& second : names_) text += "  " + cell(painter, name, second);
       text.erase(text.find_last_not_of(' ') + 1);
       text += "\n";
     }
@@ -52,16 +67,28 @@ class Table {
   }
 
  private:
-  std::string cell(const Painter& painter, const std::string& first, const std::string& second,
-                   size_t width) const {
+  static constexpr std::string_view kAlone = "alone", kThen = "then ";
+  struct Cell {
+    std::string verdict, shown;
+  };
+
+  size_t width_of(const std::string& second) const {
+    const auto found = widths_.find(second);
+    const size_t least = second.empty() ? kVerdictWidth : second.size() + kThen.size();
+    return found == widths_.end() ? least : std::max(found->second, least);
+  }
+
+  std::string cell(const Painter& painter, const std::string& first,
+                   const std::string& second) const {
     const auto found = verdicts_.find({first, second});
-    const std::string verdict = found == verdicts_.end() ? "" : found->second;
-    const std::string padded = fmt::format("{:<{}}", verdict.empty() ? "-" : verdict, width);
-    return verdict.empty() ? padded : painter.verdict(verdict, padded);
+    const std::string shown = found == verdicts_.end() ? "-" : found->second.shown;
+    const std::string padded = fmt::format("{:<{}}", shown, width_of(second));
+    return found == verdicts_.end() ? padded : painter.verdict(found->second.verdict, padded);
   }
 
   std::vector<std::string> names_;
-  std::map<std::pair<std::string, std::string>, std::string> verdicts_;
+  std::map<std::pair<std::string, std::string>, Cell> verdicts_;
+  std::map<std::string, size_t> widths_;  // of the columns, by what follows; "": alone
 };
 
 }  // namespace

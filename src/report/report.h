@@ -14,8 +14,9 @@ namespace cohabit::report {
 
 struct Order {
   std::vector<std::string> imports;
-  std::string program;                // "python app.py", which imports these; empty: they are all
-  std::string verdict;                // sound, unsound, unknown
+  std::string program;  // "python app.py", which imports these; empty: they are all
+  std::string verdict;  // sound, unsound, unknown
+  std::string phase;    // of the first error: "import", "device initialisation", ...; empty: none
   std::vector<std::string> findings;  // ids
   std::string ended;                  // how the real run ended, in words; empty: there was none
 };

@@ -151,13 +151,22 @@ void Simulation::State::run_constructors_until(OpenWork& work, const std::string
     object(init_first).init_called = true;
     init_first = kNone;
   }
-  const std::vector<ObjectId>& order = object(work.object).init_order;
+  // A copy: a constructor that opens something may move the objects.
+  const std::vector<ObjectId> order = object(work.object).init_order;
   for (size_t i = order.size(); i-- > 0;) {
     Object& initialised = object(order[i]);
     const bool ran_before = initialised.init_called;
     initialised.init_called = true;
     if (!ran_before && !constructor.empty() && initialised.name == constructor) return;
+    if (!ran_before && sim.options_.constructors) open_in_constructor(order[i]);
   }
+}
+
+// What no trace tells and a table says.
+void Simulation::State::open_in_constructor(ObjectId id) {
+  for (const ConstructorOpens::Open& open : sim.options_.constructors->opens_of(sim, id))
+    for (const std::string& name : open.names)
+      if (!single_open(name, open.flags, id, kCallerNamespace).failed) break;
 }
 
 void Simulation::State::open_end(const OpenWork& work) {

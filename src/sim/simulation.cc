@@ -1,7 +1,9 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
+#include <unordered_set>
 
+#include "base/paths.h"
 #include "sim/state.h"
 
 namespace cohabit::sim {
@@ -107,6 +109,37 @@ void Simulation::run(const std::vector<LoaderCall>& calls) {
   if (!start_error_.empty()) return;
   results_.assign(calls.size(), {});
   for (size_t at = 0; at < calls.size();) at = state_->play(calls, at);
+}
+
+CallResult Simulation::run_last(const std::vector<LoaderCall>& calls) {
+  if (calls.empty()) return {};
+  results_.resize(calls.size());
+  state_->play(calls, calls.size() - 1);
+  return results_.back();
+}
+
+std::vector<std::string> Simulation::own_directories(ObjectId id) const {
+  std::vector<std::string> directories;
+  std::unordered_set<std::string> seen;
+  const auto add = [&](std::string directory) {
+    directory = join_normal("", directory);
+    const auto& system = machine_.default_directories;
+    if (seen.insert(directory).second &&
+        std::find(system.begin(), system.end(), directory + "/") == system.end())
+      directories.push_back(std::move(directory));
+  };
+  add(objects_[id].origin);
+  for (const std::string& directory : state_->rpath_of(id).directories) add(directory);
+  for (const std::string& directory : state_->runpath_of(id).directories) add(directory);
+  return directories;
+}
+
+bool Simulation::calls_itself(ObjectId id, std::string_view function) const {
+  const Image& image = images_[objects_[id].image];
+  for (const Binding& binding : bindings_)
+    if (binding.from == id && images_.name(image.references[binding.slot].name) == function)
+      return binding.to == id;
+  return true;
 }
 
 CallResult Simulation::State::single_open(std::string_view name, int flags, ObjectId caller,

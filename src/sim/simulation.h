@@ -103,12 +103,28 @@ struct CallResult {
   std::vector<SearchStep> search;  // for a name that was not found
 };
 
+class Simulation;
+
+// What constructors open, where no trace tells it. The calls' callers are not looked at: the object
+// is the caller.
+class ConstructorOpens {
+ public:
+  virtual ~ConstructorOpens() = default;
+  // Each is a list of names of which the first that can be opened ends it.
+  struct Open {
+    std::vector<std::string> names;
+    int flags = 0;
+  };
+  virtual std::vector<Open> opens_of(const Simulation& simulation, ObjectId id) = 0;
+};
+
 struct Options {
   RuleSet rules;                   // tests switch single rules off
   bool keep_search_steps = false;  // strings for every place looked at: costs time
   bool lazy_at_load = true;        // write lazy bindings as if called right after loading
   // Shared by simulations over the same Images with the same rules and LD_DYNAMIC_WEAK; not owned.
   BindingCache* cache = nullptr;
+  ConstructorOpens* constructors = nullptr;  // of a process that was not recorded; not owned
 };
 
 class Simulation {
@@ -124,6 +140,9 @@ class Simulation {
 
   // Plays a whole recorded sequence, nesting included. Calls start() if that was not done.
   void run(const std::vector<LoaderCall>& calls);
+
+  // Plays the last of these calls; the others were played.
+  CallResult run_last(const std::vector<LoaderCall>& calls);
 
   // Single calls (depth 0). The caller is an object of this simulation; kNone: the program.
   CallResult dlopen(std::string_view name, int flags, ObjectId caller = kNone);
@@ -142,6 +161,12 @@ class Simulation {
   const std::vector<std::string>& problems() const { return problems_; }
   // The live object of a namespace by its l_name, or by the file it is; kNone if none.
   ObjectId find_object(const std::string& name, int ns = 0) const;
+  // Where the object says that its libraries are: its own directory, then those of its RPATH or
+  // RUNPATH; not where the machine's are.
+  std::vector<std::string> own_directories(ObjectId id) const;
+  // Whether a call of this function by the object reaches its own definition of it. True where its
+  // dynamic symbols do not have it: then it can only be inside.
+  bool calls_itself(ObjectId id, std::string_view function) const;
   // The definition that a reference gets in a scope made of these objects, in this order (findings
   // ask what an object's own dependencies would have provided). For many references over one scope
   // enter it once. Only live objects are found.

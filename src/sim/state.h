@@ -92,6 +92,7 @@ struct Simulation::State {
   Result<OpenWork> open_begin(const std::string& name, int flags, ObjectId caller, int64_t ns);
   Result<OpenWork> open_mapped(ObjectId object, int flags);
   void run_constructors_until(OpenWork& work, const std::string& constructor);
+  void open_in_constructor(ObjectId id);
   void open_end(const OpenWork& work);
   void make_global(ObjectId id);
 

@@ -135,8 +135,15 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
     probe.error = fd.error();
     return probe;
   }
-  auto map = MappedFile::map(*fd, path);
+  const Probe taken = take(path, *fd, status->id, status->size, machine);
   ::close(*fd);
+  return taken;
+}
+
+Images::Probe Images::take(const std::string& path, int fd, FileId file, uint64_t size,
+                           uint16_t machine) {
+  Probe probe;
+  auto map = MappedFile::map(fd, path);
   if (!map) {
     probe.error = EIO;
     return probe;
@@ -146,15 +153,24 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
   auto image = std::make_unique<Image>();
   image->path = path;
   image->real_path = tree_.real_path(path).value_or(path);
-  image->file = status->id;
-  image->file_size = status->size;
+  image->file = file;
+  image->file_size = size;
   image->map = std::move(*map);
   image->elf = elf::parse(image->map.bytes());
   read_early(*image);
   probe.image = static_cast<ImageId>(images_.size());
-  by_file_[status->id.inode * 31 + status->id.device].push_back(probe.image);
+  by_file_[file.inode * 31 + file.device].push_back(probe.image);
   images_.push_back(std::move(image));
   return probe;
+}
+
+bool Images::add_file(const std::string& path, int fd, uint16_t machine) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return false;
+  const FileId file{status.st_dev, status.st_ino};
+  const Probe probe = take(path, fd, file, static_cast<uint64_t>(status.st_size), machine);
+  probes_[path] = probe;
+  return probe.image != kNone;
 }
 
 bool Images::directory_exists(const std::string& path) {

@@ -72,6 +72,9 @@ class Images {
     elf::HeaderCheck header;
   };
   const Probe& open(const std::string& path, uint16_t machine);
+  // Makes this path be the open file `fd` (not consumed), whatever the tree has there. False: it is
+  // no loadable ELF file.
+  bool add_file(const std::string& path, int fd, uint16_t machine);
   // Whether the directory exists; looked at once.
   bool directory_exists(const std::string& path);
   const Image& operator[](ImageId id) const { return *images_[id]; }
@@ -99,6 +102,7 @@ class Images {
   // chains of DT_GNU_HASH keep no more.
   NameId intern(uint32_t hash, Bytes name);
   Probe look_at(const std::string& path, uint16_t machine);
+  Probe take(const std::string& path, int fd, FileId file, uint64_t size, uint16_t machine);
   std::optional<ImageId> find(FileId file) const;
   void make_room();
   void resize_table(size_t size);

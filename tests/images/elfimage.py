@@ -28,6 +28,7 @@ Spec (all keys optional):
   opener      True: refer to dlopen and dlmopen and export trampolines to them by the entry table
   init, fini  [["open", name, flags], ["call", n], ["close", k]] done by a constructor / destructor:
               n counts the plt references, k the opens before it. Each writes records to descriptor 2
+  literals    strings in read-only data
   needed_order  tags in this order: "needed auxiliary filter" (default: auxiliary, filter, needed)
   raw         {"ehdr": {name: value}, "phdr": {index: {name: value}}, "dyn": [[tag, value], ..],
                "dyn_set": {tag: value}, "dyn_drop": [tag, ..], "truncate": size, "patch": [[at, hex]]}
@@ -560,6 +561,7 @@ class Builder:
 
     # Output
     def emit(self):
+        self.code.out += b"".join(b"\0" + text.encode() + b"\0" for text in self.spec.get("literals", ()))
         out = bytearray(self.text_at)
         self.out = out
         place = self.place

@@ -182,3 +182,37 @@ def test_orders_are_as_each_alone(name: str, cohabit: str) -> None:
         alone = json.loads(real.run([cohabit, "doctor", str(home), "--imports",
                                      ",".join(order["imports"]), "--format", "json"]).stdout)
         assert causes(table, order) == causes(alone, alone["orders"][0]), order["imports"]
+
+
+# As the traces of a run with a driver that answers every call (TensorFlow) and LD_DEBUG (cuDNN) show.
+DEVICE_LIBRARIES = ["libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11",
+                    "libcusparse.so.12", "libcudnn.so.9"]
+FIRST_USES = ["libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9"]
+
+
+def test_phases_after_the_imports(cohabit: str, scratch: Path) -> None:
+    """TensorFlow with its own CUDA libraries opened has no error; after torch, a library that comes
+    at the first linear algebra is captured. Without a GPU nothing of this is opened."""
+    home = environment("newest")
+
+    def report_on(imports: str, *options: str) -> dict:
+        return json.loads(real.run([cohabit, "doctor", str(home), "--imports", imports, "--loads",
+                                    str(scratch / "loads"), "--format", "json", *options]).stdout)
+
+    def is_error(finding: dict) -> bool:
+        return finding["severity"] == "error" and finding["code"] != "FI001"
+
+    report = report_on("tensorflow", "--assume-gpu")
+    assert not any(map(is_error, report["findings"]))
+    loaded = {Path(line.split("\t")[0]).name for line in (scratch / "loads").read_text().splitlines()}
+    assert loaded >= {*DEVICE_LIBRARIES, *FIRST_USES, "libcuda.so.1"}
+
+    report = report_on("torch,tensorflow", "--assume-gpu")
+    phases = {f["phase"]: {Path(l["path"]).name for l in f["libraries"]}
+              for f in report["findings"] if is_error(f)}
+    assert "libcudart.so.13" in phases[None]
+    assert {"libcusolver.so.12", "libtensorflow_framework.so.2"} <= phases["the first linear algebra"]
+
+    assert all(f["phase"] is None for f in report_on("tensorflow")["findings"])
+    loaded = {Path(line.split("\t")[0]).name for line in (scratch / "loads").read_text().splitlines()}
+    assert not loaded & {*FIRST_USES, "libcuda.so.1"}

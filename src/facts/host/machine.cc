@@ -292,7 +292,11 @@ Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& 
 }
 
 std::optional<std::string> find_in_cache(const Machine& machine, std::string_view name) {
-  return machine.cache.lookup(name, machine.elf_machine, machine.hwcaps, machine.legacy_cache);
+  auto cached =
+      machine.cache.lookup(name, machine.elf_machine, machine.hwcaps, machine.legacy_cache);
+  for (const auto& [assumed, path] : machine.assumed)
+    if (!cached && assumed == name) return path;
+  return cached;
 }
 
 // Two quirks are ld.so's own. After a comment it goes on with the shortened rest from the start of

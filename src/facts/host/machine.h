@@ -37,7 +37,10 @@ struct Machine {
   LegacyHwcap legacy_cache;                // the same for entries of ld.so.cache
   LdCache cache;                           // /etc/ld.so.cache, empty if there is none
   std::vector<std::string> preload_file;   // items of /etc/ld.so.preload
-  std::vector<std::string> problems;       // what could not be read, in words
+  // Name and path of libraries that are taken to be installed (world/driver_stand_in.h); what the
+  // cache has goes before.
+  std::vector<std::pair<std::string, std::string>> assumed;
+  std::vector<std::string> problems;  // what could not be read, in words
 };
 
 // Reads the facts of the machine below tree's root, for programs of this ELF machine.

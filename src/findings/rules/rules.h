@@ -30,6 +30,8 @@ extern const Rule kLd205;  // executable stack
 extern const Rule kLd206;  // file refused by the loader
 extern const Rule kLd207;  // wheel's library shadowed
 extern const Rule kLd208;  // two copies of what must be single
+extern const Rule kLd209;  // open at first use fails
+extern const Rule kLd210;  // parts of two copies
 extern const Rule kMm001;  // reserved memory
 extern const Rule kPy001;  // unmet requirements
 extern const Rule kPy002;  // one module from two distributions

@@ -1,0 +1,65 @@
+// The facts that all examined processes of one environment share.
+#include <fmt/format.h>
+
+#include "cli/examine.h"
+#include "facts/cuda/builds.h"
+#include "world/driver_stand_in.h"
+
+namespace cohabit {
+namespace {
+
+// The modules of what Cohabit is for (docs/design/imports.md).
+constexpr std::string_view kFrameworks[] = {"torch",       "paddle", "tensorflow",  "jax",
+                                            "onnxruntime", "cupy",   "ctranslate2", "pycuda",
+                                            "faiss",       "xgboost"};
+
+// A file that two distributions claim is what the one that is installed last made it; which that is
+// does not matter here, as long as it is the same for all parts of a library.
+sim::LaterOpens::Facts facts_of_files(const World& world) {
+  std::unordered_map<std::string, std::string> cuda;
+  for (const cuda::FrameworkBuild& build :
+       cuda::read_builds(world.tree, *world.python, world.distributions))
+    if (build.distribution && build.cuda)
+      cuda[build.distribution->name] = fmt::format("cuda{}", build.cuda->major);
+  return [&distributions = world.distributions, cuda = std::move(cuda)](const std::string& path) {
+    const auto owners = distributions.owners(path);
+    if (owners.empty()) return sim::OpenerFacts{};
+    const auto made_for = cuda.find(owners.front()->name);
+    return sim::OpenerFacts{owners.front()->version,
+                            made_for == cuda.end() ? "" : made_for->second};
+  };
+}
+
+}  // namespace
+
+Result<void> find_environment(World& world, const std::string& place) {
+  auto python = find_interpreter(world.tree, place);
+  if (!python) return tl::unexpected<Error>(python.error());
+  world.python = std::move(*python);
+  world.distributions = Distributions::read(world.tree, *world.python);
+  world.later.emplace(false, facts_of_files(world));
+  return {};
+}
+
+Result<void> assume_gpu(World& world, bool driver_is_there) {
+  world.later.emplace(true, facts_of_files(world));
+  if (driver_is_there) return {};
+  auto libraries = assume_driver(world.images, world.machine.elf_machine);
+  if (!libraries) return tl::unexpected<Error>(libraries.error());
+  for (AssumedLibrary& library : *libraries)
+    world.machine.assumed.emplace_back(std::move(library.name), std::move(library.path));
+  return {};
+}
+
+std::vector<std::string> find_frameworks(const World& world) {
+  python::Finder finder(world.tree, *world.python);
+  std::vector<std::string> found;
+  for (const std::string_view name : kFrameworks) {
+    const auto spec = finder.find_top_level(name);
+    // A directory without __init__ is what a removed package leaves.
+    if (spec && spec->kind != python::ModuleKind::kNamespace) found.emplace_back(name);
+  }
+  return found;
+}
+
+}  // namespace cohabit

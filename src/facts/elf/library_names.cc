@@ -1,0 +1,83 @@
+#include "facts/elf/library_names.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "facts/elf/sections.h"
+
+namespace cohabit::elf {
+namespace {
+
+constexpr uint64_t kMaxData = 64 << 20;  // of read-only data looked at, per file
+constexpr size_t kMaxName = 200;
+constexpr size_t kMostNames = 4096;
+
+// By the section headers where there are any; else whole segments, in which data may be beside
+// code.
+std::vector<std::string_view> read_only_data(const Object& object, Bytes file) {
+  std::vector<std::string_view> found;
+  uint64_t left = kMaxData;
+  const auto add = [&](uint64_t offset, uint64_t size) {
+    size = std::min(size, left);
+    const std::optional<Bytes> bytes = file.slice(offset, size);
+    if (!bytes || size == 0) return;
+    left -= size;
+    found.push_back(bytes->text());
+  };
+  const std::vector<Section> sections = read_sections(file);
+  for (const Section& section : sections)
+    if ((section.flags & (SHF_WRITE | SHF_EXECINSTR)) == 0 &&
+        (section.name.starts_with(".rodata") || section.name.starts_with(".lrodata")))
+      add(section.offset, section.size);
+  if (!sections.empty()) return found;
+  for (const Phdr& segment : object.segments)
+    if (!(segment.p_flags & PF_W)) add(segment.p_offset, segment.p_filesz);
+  return found;
+}
+
+bool is_file_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-' || c == '+';
+}
+
+bool is_library_name(std::string_view text) {
+  if (text.size() > kMaxName || !text.starts_with("lib")) return false;
+  const size_t at = text.find(".so");
+  if (at == text.npos || at <= 3) return false;
+  const std::string_view rest = text.substr(at + 3);
+  return std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at),
+                     is_file_character) &&
+         (rest.empty() || (rest.size() > 1 && rest.front() == '.' && rest.back() != '.' &&
+                           rest.find_first_not_of(".0123456789") == rest.npos));
+}
+
+}  // namespace
+
+std::vector<std::string> library_names(const Object& object, Bytes file) {
+  std::unordered_set<std::string_view> seen;
+  std::vector<std::string> names;
+  for (const std::string_view data : read_only_data(object, file)) {
+    for (size_t at = data.find(".so"); at != data.npos && names.size() < kMostNames;) {
+      const size_t before = at == 0 ? data.npos : data.rfind('\0', at - 1);
+      const size_t begin = before == data.npos ? 0 : before + 1;
+      const size_t end = data.find('\0', at);
+      if (end == data.npos) break;
+      // A string without an end in reach is no name, and looking for its start once is enough.
+      const std::string_view text = data.substr(begin, end - begin);
+      if (is_library_name(text) && seen.insert(text).second) names.emplace_back(text);
+      at = data.find(".so", end);
+    }
+  }
+  return names;
+}
+
+bool has_string(const Object& object, Bytes file, std::string_view text) {
+  for (const std::string_view data : read_only_data(object, file))
+    for (size_t at = data.find(text); at != data.npos; at = data.find(text, at + 1)) {
+      const size_t end = at + text.size();
+      if ((at == 0 || data[at - 1] == '\0') && end < data.size() && data[end] == '\0') return true;
+    }
+  return false;
+}
+
+}  // namespace cohabit::elf

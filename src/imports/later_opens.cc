@@ -1,0 +1,203 @@
+#include "imports/later_opens.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "base/rows.h"
+#include "facts/elf/library_names.h"
+#include "facts/elf/sections.h"
+
+namespace cohabit::python {
+namespace {
+
+constexpr std::string_view kTable =
+#include "data/later_opens.inc"
+    ;
+constexpr int kLazy = 1, kNow = 2, kGlobal = 0x100;
+constexpr size_t kMostOpens = 64;  // of one row or library
+
+bool matches_pattern(std::string_view pattern, const std::string& text) {
+  return fnmatch(std::string(pattern).c_str(), text.c_str(), 0) == 0;
+}
+
+// The part after a prefix like "strings:"; nothing if it does not begin so.
+std::optional<std::string_view> after(std::string_view text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  return text.substr(prefix.size());
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end = text.find(separator); end != text.npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+Phase phase_of(std::string_view name) {
+  return name == "import"           ? Phase::kImport
+         : name == "device"         ? Phase::kDevice
+         : name == "convolution"    ? Phase::kConvolution
+         : name == "linear-algebra" ? Phase::kLinearAlgebra
+         : name == "compile"        ? Phase::kCompile
+                                    : Phase::kNever;
+}
+
+LaterRow read_row(const TableRow& fields) {
+  LaterRow row;
+  row.opener = fields[0];
+  row.phase = phase_of(fields[1]);
+  row.names = fields[2];
+  for (const std::string_view flag : split(fields[3], ',')) {
+    row.flags |= flag == "lazy" ? kLazy : flag == "now" ? kNow : flag == "global" ? kGlobal : 0;
+    row.by_path |= flag == "path";
+  }
+  row.when = fields[4];
+  row.same_version = fields[5] == "same-version";
+  row.failure = row.same_version || fields[5] == "error" ? OnFailure::kError
+                : fields[5] == "warning"                 ? OnFailure::kWarning
+                                                         : OnFailure::kIgnored;
+  row.source = fields[6];
+  return row;
+}
+
+bool has_device_code(Bytes file) {
+  const auto sections = elf::read_sections(file);
+  return std::any_of(sections.begin(), sections.end(),
+                     [](const elf::Section& section) { return section.name == ".nv_fatbin"; });
+}
+
+bool imports_dlopen(const elf::Object& object) {
+  for (uint64_t i = 0; i < object.symbols.size(); i++)
+    if (object.symbols[i].st_shndx == elf::SHN_UNDEF &&
+        object.symbol_name(static_cast<uint32_t>(i)) == "dlopen")
+      return true;
+  return false;
+}
+
+std::vector<std::string> names_in(const Opener& opener) {
+  return elf::library_names(opener.image->elf, opener.image->map.bytes());
+}
+
+// "x.so" for version 9.1.0: x.so.9.1.0, x.so.9.1, x.so.9, x.so
+Attempts with_versions(const std::string& name, const std::string& full) {
+  Attempts attempts;
+  std::string version = three_numbers(full);
+  while (!version.empty() && name.ends_with(".so")) {
+    attempts.push_back(name + "." + version);
+    version.resize(version.find('.') == version.npos ? 0 : version.rfind('.'));
+  }
+  attempts.push_back(name);
+  return attempts;
+}
+
+std::vector<Attempts> matching_files(std::string_view pattern, const Opener& opener,
+                                     const Tree& tree) {
+  std::vector<Attempts> opens;
+  for (const std::string& directory : opener.directories) {
+    for (const std::string& name : tree.list(directory))
+      if (matches_pattern(pattern, name) && opens.size() < kMostOpens) opens.push_back({name});
+    if (!opens.empty()) break;
+  }
+  return opens;
+}
+
+bool has_row_for(const std::string& name, const Opener& opener) {
+  return std::any_of(later_rows().begin(), later_rows().end(), [&](const LaterRow& row) {
+    std::string_view pattern = row.names;
+    for (const std::string_view prefix : {"strings:", "versioned:"})
+      if (const auto rest = after(row.names, prefix)) pattern = *rest;
+    return matches_pattern(pattern, name) && matches(row, opener);
+  });
+}
+
+}  // namespace
+
+std::string_view phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::kImport:
+      return "import";
+    case Phase::kDevice:
+      return "device initialisation";
+    case Phase::kConvolution:
+      return "the first convolution";
+    case Phase::kLinearAlgebra:
+      return "the first linear algebra";
+    case Phase::kCompile:
+      return "the first compilation";
+    default:
+      return "a first use";
+  }
+}
+
+const std::vector<LaterRow>& later_rows() {
+  static const std::vector<LaterRow> kRows = [] {
+    std::vector<LaterRow> rows;
+    for (const TableRow& fields : table_rows(kTable, 7)) rows.push_back(read_row(fields));
+    return rows;
+  }();
+  return kRows;
+}
+
+bool matches(const LaterRow& row, const Opener& opener) {
+  if (row.when.starts_with("cuda") && row.when != opener.cuda) return false;
+  if (const auto text = after(row.opener, "text:"))
+    return has_device_code(opener.image->map.bytes()) &&
+           elf::has_string(opener.image->elf, opener.image->map.bytes(), *text);
+  return matches_pattern(row.opener, opener.file) ||
+         matches_pattern(row.opener, std::string(opener.image->elf.soname.value_or("")));
+}
+
+std::vector<Attempts> opens_of(const LaterRow& row, const Opener& opener, const Tree& tree) {
+  std::vector<Attempts> opens;
+  if (const auto pattern = after(row.names, "beside:"))
+    return matching_files(*pattern, opener, tree);
+  const auto strings = after(row.names, "strings:"), versioned = after(row.names, "versioned:");
+  if (!strings && !versioned) {
+    Attempts attempts;
+    for (const std::string_view name : split(row.names, '|')) attempts.emplace_back(name);
+    return {attempts};
+  }
+  for (const std::string& name : names_in(opener))
+    if (matches_pattern(strings ? *strings : *versioned, name) && opens.size() < kMostOpens)
+      opens.push_back(versioned ? with_versions(name, opener.version) : Attempts{name});
+  return opens;
+}
+
+std::vector<Attempts> own_parts(const Opener& opener, const Tree& tree) {
+  std::vector<Attempts> opens;
+  if (!imports_dlopen(opener.image->elf)) return opens;
+  for (const std::string& name : names_in(opener)) {
+    if (name == opener.file || opens.size() >= kMostOpens || has_row_for(name, opener)) continue;
+    Attempts attempts = with_versions(name, opener.version);
+    if (!own_file(attempts, opener, tree).empty()) opens.push_back(std::move(attempts));
+  }
+  return opens;
+}
+
+std::string own_file(const Attempts& attempts, const Opener& opener, const Tree& tree) {
+  for (const std::string& name : attempts)
+    for (const std::string& directory : opener.directories)
+      if (std::string path = fmt::format("{}/{}", directory, name); tree.stat(path)) return path;
+  return "";
+}
+
+std::string three_numbers(const std::string& version) {
+  size_t end = 0;
+  for (int i = 0; i < 3 && end != version.npos; i++) end = version.find('.', i ? end + 1 : 0);
+  return version.substr(0, end);
+}
+
+std::string version_in(std::string_view file) {
+  const size_t at = file.rfind(".so.");
+  if (at == file.npos) return "";
+  const std::string_view version = file.substr(at + 4);
+  const bool is_number = version.find_first_not_of(".0123456789") == version.npos;
+  return is_number && !version.empty() && version.back() != '.' ? std::string(version) : "";
+}
+
+}  // namespace cohabit::python
