@@ -119,9 +119,12 @@ bool has_reader(const EnvironmentCase& examined, const KnownVariable& variable) 
   });
 }
 
+// "TF_VAR_*" stands for all names that begin so.
 const KnownVariable* find_known(std::string_view name) {
   for (const KnownVariable& known : known_variables())
-    if (known.name == name) return &known;
+    if (known.name == name || (known.name.ends_with('*') &&
+                               name.starts_with(known.name.substr(0, known.name.size() - 1))))
+      return &known;
   return nullptr;
 }
 
@@ -129,7 +132,7 @@ const KnownVariable* nearest_known(const EnvironmentCase& examined, const std::s
   const KnownVariable* nearest = nullptr;
   size_t best = (name.size() < kLongName ? 1 : kMaxDistance) + 1;
   for (const KnownVariable& known : known_variables()) {
-    if (known.name.size() > name.size() + kMaxDistance ||
+    if (known.name.ends_with('*') || known.name.size() > name.size() + kMaxDistance ||
         name.size() > known.name.size() + kMaxDistance)
       continue;
     const size_t distance = edit_distance(name, known.name);
