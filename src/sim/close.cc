@@ -66,7 +66,8 @@ void Simulation::State::unmap(const std::vector<ObjectId>& removed, int ns_index
     Object& object_removed = object(id);
     object_removed.unmapped = true;
     const ImageId image = object_removed.image;
-    if (image < ns.by_image.size() && ns.by_image[image] == id) ns.by_image[image] = kNone;
+    if (image < ns.by_image.size() && ns.by_image[image] == id)
+      ns.by_image[image] = object_removed.twin;
     if (init_first == id) init_first = kNone;
     rpaths.erase(id);
     runpaths.erase(id);

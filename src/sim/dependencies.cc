@@ -51,10 +51,16 @@ Result<void> Simulation::State::add_needed(Walk& walk, size_t at, const std::str
   return {};
 }
 
+// In the list of the namespace's objects. The loader does not see that its first object changes:
+// what is put before that is in no later walk of the list (no name or file finds it again).
 void Simulation::State::move_before(ObjectId moved, ObjectId anchor) {
-  auto& loaded = namespaces[object(moved).ns].loaded;
-  loaded.erase(std::find(loaded.begin(), loaded.end(), moved));
-  loaded.insert(std::find(loaded.begin(), loaded.end(), anchor), moved);
+  Namespace& ns = namespaces[object(moved).ns];
+  std::erase(ns.loaded, moved);
+  const auto at = std::find(ns.loaded.begin(), ns.loaded.end(), anchor);
+  if (at != ns.loaded.begin() && at != ns.loaded.end())
+    ns.loaded.insert(at, moved);
+  else
+    object(moved).unlisted = true;
 }
 
 // True: an entry was inserted at `at`, so the current object is now at at+1.

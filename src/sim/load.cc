@@ -112,6 +112,8 @@ ObjectId Simulation::State::add_object(ImageId image, const std::string& path,
   ns.used = true;
   ns.loaded.push_back(id);
   if (image >= ns.by_image.size()) ns.by_image.resize(image + 1, kNone);
+  object(id).twin = ns.by_image[image];
+  ns.has_twins |= object(id).twin != kNone;
   ns.by_image[image] = id;
   if ((elf(id).flags_1 & elf::DF_1_NODELETE) && rule(Rule::kNodelete))
     object(id).nodelete_pending = true;
@@ -138,7 +140,8 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
   const Namespace& ns = namespaces[request.ns];
   const ImageId image = found->image;
   const ObjectId same_file = image < ns.by_image.size() ? ns.by_image[image] : kNone;
-  if (same_file != kNone && same_file != program && rule(Rule::kFileIdMatch)) {
+  if (same_file != kNone && same_file != program && !object(same_file).unlisted &&
+      rule(Rule::kFileIdMatch)) {
     add_name(same_file, request.name);
     return same_file;
   }

@@ -86,16 +86,29 @@ std::optional<Simulation::State::Candidate> Simulation::State::match(
                    (chosen->flags & Definition::kUnique) != 0};
 }
 
+// Of the objects of one file, which are more than one only by accident (Object::twin), the first in
+// the scope that was entered.
+ObjectId Simulation::State::first_in_scope(ObjectId newest) const {
+  ObjectId first = newest;
+  for (ObjectId id = object(newest).twin; id != kNone; id = object(id).twin) {
+    const bool here = position_stamp[id] == stamp;
+    if (here && (position_stamp[first] != stamp || position[id] < position[first])) first = id;
+  }
+  return first;
+}
+
 // The scope must have been entered.
 Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) const {
   const Images& images = sim.images_;
   const std::vector<ObjectId>& by_image = namespaces[ns].by_image;
+  const bool has_twins = namespaces[ns].has_twins;
   const bool weak_waits = dynamic_weak || !rule(Rule::kWeakIsStrong);
   Found best, best_weak;
   uint32_t best_position = kNone, best_weak_position = kNone;
   for (uint32_t definition = images.first_definition(reference.name); definition != kNone;) {
     const ImageId image = images.definition(definition).image;
-    const ObjectId id = image < by_image.size() ? by_image[image] : kNone;
+    ObjectId id = image < by_image.size() ? by_image[image] : kNone;
+    if (has_twins && id != kNone) id = first_in_scope(id);
     if (definers) (*definers)[image] = true;
     const bool in_scope = id != kNone && position_stamp[id] == stamp && !object(id).removed &&
                           position[id] < best_position;

@@ -145,7 +145,8 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   enter_scope(id);
   if (image.own_static_tls)
     if (auto placed = place_tls(id, RefKind::kStaticTls); !placed) return placed;
-  BindingCache* cache = object(id).ns == 0 ? sim.options_.cache : nullptr;
+  const bool plain = object(id).ns == 0 && !namespaces[0].has_twins;
+  BindingCache* cache = plain ? sim.options_.cache : nullptr;
   const std::vector<ImageId> scope = cache ? entered_images() : std::vector<ImageId>();
   const BindingCache::Relocation* earlier = cache ? cache->find(image_id, scope, lazy) : nullptr;
   constexpr size_t kManyReferences = 10000, kRoom = 4 << 20;  // growing copies, room costs nothing

@@ -70,7 +70,10 @@ struct Object {
   bool global = false;
   bool nodelete_active = false;
   bool nodelete_pending = false;
-  bool removed = false;  // unmapped, or on its way
+  bool removed = false;   // unmapped, or on its way
+  bool unlisted = false;  // before the first object of its namespace, where no walk begins
+  ObjectId twin =
+      kNone;  // an unlisted object of the same file, which was mapped again for this one
   bool unmapped = false;
   int64_t static_tls_offset = -1;  // -1: not in the static block
   int64_t static_tls_start = 0;    // AArch64: where its part began, padding included

@@ -22,7 +22,8 @@ constexpr int64_t kCallerNamespace = -2;  // __LM_ID_CALLER: dlopen, not dlmopen
 struct Namespace {
   bool used = false;
   std::vector<ObjectId> loaded;    // link-map order
-  std::vector<ObjectId> by_image;  // live object of an image, kNone if none
+  std::vector<ObjectId> by_image;  // live object of an image (the last, see twin), kNone if none
+  bool has_twins = false;
   struct Unique {
     ObjectId object;
     uint32_t symbol;
@@ -84,6 +85,7 @@ struct Simulation::State {
   Result<void> bind(ObjectId from, uint32_t slot, bool lazy);
 
   // lookup.cc
+  ObjectId first_in_scope(ObjectId newest) const;
   Found lookup(const Reference& reference, int ns) const;
   void enter_scope(ObjectId id);
   void enter_list(const std::vector<ObjectId>& objects);

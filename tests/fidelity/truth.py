@@ -61,6 +61,8 @@ class Truth:
         for line in self.messages:
             if "no version information available" in line or ": Relink `" in line:
                 continue
+            if ": weak version `" in line:  # said, and gone past (match_symbol, elf/dl-version.c)
+                continue
             if line.startswith(self.program + ": "):
                 text = line[len(self.program) + 2:]
                 if not text.startswith("error: "):
@@ -245,6 +247,10 @@ class Reader:
             if words[0] == "ok" and len(words) > 2:
                 event.opened = (words[1], int(words[2]))
             event.error = words[1] if words[0] == "failed" else ""
+            # An object of another namespace calls the dlopen of its own libc, which keeps the error
+            # for its own dlerror: ours knows of none.
+            if words[0] == "none" and event.rest[1:2] not in ([], ["0"]):
+                event.outcome = "none elsewhere"
         else:
             event.opened = opened
             event.outcome = "ok" if opened else "?"
