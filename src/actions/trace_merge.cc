@@ -346,10 +346,10 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
   }
   if (inferred > 0) {
     spots.push_back(fmt::format(
-        "{} calls were inferred from ld.so's log: their flags are those that had an effect, the "
-        "caller is unknown where the object was loaded already, and calls like them that had no "
-        "effect at all are missing",
-        inferred));
+        "inferred from ld.so's log: {} call{}. Flags are those that had an effect, the caller is "
+        "unknown where the object was loaded already, and calls like these that had no effect at "
+        "all are missing",
+        inferred, inferred == 1 ? "" : "s"));
   }
   if (silent > 1) {
     spots.push_back(fmt::format(

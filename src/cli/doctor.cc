@@ -1,5 +1,6 @@
 // cohabit doctor: gather facts; simulate; judge; report.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -85,6 +86,18 @@ Result<Trace> record(const DoctorOptions& options, const Subject& subject, const
                          : record_imports(*python, subject.imports);
 }
 
+// What was recorded was run: it is not another order because somebody says so.
+Result<std::vector<std::string>> recorded_imports(const Trace& trace,
+                                                  const std::vector<std::string>& wanted) {
+  const std::vector<std::string> known = imports_of_command(trace.start.arguments);
+  if (wanted.empty() || known.empty() || known == wanted) return wanted.empty() ? known : wanted;
+  return fail(
+      fmt::format("the trace is of a process that imports {}, --imports says {}: leave --imports "
+                  "out, or record "
+                  "what you mean",
+                  fmt::join(known, ", "), fmt::join(wanted, ", ")));
+}
+
 // A recorded run: given, or made now.
 Result<void> examine_recorded(const DoctorOptions& options, const Subject& subject, World& world,
                               report::Report& report) {
@@ -99,8 +112,9 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
   report.glibc = trace->start.glibc;
   report.architecture = trace->start.machine;
   Sequence sequence;
-  sequence.imports =
-      subject.imports.empty() ? imports_of_command(trace->start.arguments) : subject.imports;
+  auto imports = recorded_imports(*trace, subject.imports);
+  if (!imports) return tl::unexpected<Error>(imports.error());
+  sequence.imports = std::move(*imports);
   if (subject.program) sequence.program = subject.program->title;
   sequence.trace = std::move(*trace);
   return examine_sequence(world, sequence, report, {options.loads, options.bindings});

@@ -256,6 +256,12 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
   if (has_later_phases(world, sequence))
     judge_later(world, sequence, simulation, std::move(findings), of_order);
   order.verdict = verdict(order, simulation);
+  if (!sequence.plan && !trace.exit_status) {
+    report.unknowns.push_back(
+        "the recording does not say how the process ended: it may be cut off, and calls may be "
+        "missing at its end");
+    if (order.verdict == "sound") order.verdict = "unknown";
+  }
   report.orders.push_back(std::move(order));
   add_unknowns(sequence, report);
   for (const std::string& problem : simulation.problems()) report.unknowns.push_back(problem);

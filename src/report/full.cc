@@ -102,7 +102,7 @@ std::string draw_rest(const Finding& finding) {
       text += fmt::format("{}{}\n", kGutter, row.text);
     }
   }
-  if (left) text += fmt::format("{}and {} more places\n", kGutter, left);
+  if (left) text += fmt::format("{}and {} more place{}\n", kGutter, left, left == 1 ? "" : "s");
   return text;
 }
 

@@ -1,4 +1,5 @@
 """`cohabit doctor --trace` runs the imports and leaves the environment as it was."""
+import json
 import os
 import subprocess
 import sys
@@ -27,3 +28,31 @@ def test_nothing_is_written_into_the_environment(cohabit, tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert sorted(environment.rglob("*")) == before
+
+
+def cut(trace, lines, tmp_path):
+    """The first lines of a trace: what a full disk or a copy that was broken off leaves."""
+    path = tmp_path / "cut"
+    path.write_text("".join(trace.read_text().splitlines(keepends=True)[:lines]))
+    return path
+
+
+def test_a_recording_without_an_end_is_not_called_sound(cohabit, tmp_path):
+    trace = tmp_path / "trace"
+    subprocess.run([cohabit, "trace", "--out", trace, "--", sys.executable, "-c", "import json"], check=True)
+    whole = subprocess.run([cohabit, "doctor", "--replay", trace, "--format", "json"], capture_output=True, text=True)
+    part = subprocess.run([cohabit, "doctor", "--replay", cut(trace, 1, tmp_path), "--format", "json"],
+                          capture_output=True, text=True)
+    assert (whole.returncode, json.loads(whole.stdout)["orders"][0]["verdict"]) == (0, "sound")
+    assert json.loads(part.stdout)["orders"][0]["verdict"] == "unknown"
+    assert any("how the process ended" in text for text in json.loads(part.stdout)["unknowns"])
+
+
+def test_a_recording_is_not_given_other_imports(cohabit, tmp_path):
+    trace = tmp_path / "trace"
+    subprocess.run([cohabit, "trace", "--out", trace, "--", sys.executable, "-c", "import json, csv"], check=True)
+    for imports, status in {"json,csv": 0, "csv,json": 2, "json": 2}.items():
+        done = subprocess.run([cohabit, "doctor", "--imports", imports, "--replay", trace],
+                              capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+        assert status == 0 or "json, csv" in done.stderr
