@@ -80,6 +80,7 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     if (options.stats) print_stats(simulation, elapsed.count(), round);
     if (round + 1 < options.repeat) continue;
+    for (const std::string& problem : machine.problems) fmt::print(stderr, "note: {}\n", problem);
     for (const std::string& problem : simulation.problems())
       fmt::print(stderr, "note: {}\n", problem);
     if (!simulation.start_error().empty())

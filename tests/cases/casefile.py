@@ -80,7 +80,7 @@ class Case:
                 names.append("@".join([symbol(bare), *rest]))
             return found[1] + " ".join(names)
 
-        for key in {"world", "calls"} & self.sections.keys():
+        for key in [name for name in ("world", "calls") if name in self.sections]:
             self.sections[key] = "\n".join(line(l) for l in self.sections[key].split("\n"))
 
 

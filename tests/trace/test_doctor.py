@@ -1,8 +1,10 @@
 """`cohabit doctor --trace` runs the imports and leaves the environment as it was."""
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 
 def test_one_recording_at_a_time(cohabit, tmp_path):
@@ -56,3 +58,22 @@ def test_a_recording_is_not_given_other_imports(cohabit, tmp_path):
                               capture_output=True, text=True)
         assert done.returncode == status, done.stderr
         assert status == 0 or "json, csv" in done.stderr
+
+
+def test_a_damaged_cache_of_the_loader_is_told(cohabit, tmp_path):
+    trace = tmp_path / "trace"
+    subprocess.run([cohabit, "trace", "--out", trace, "--", "/bin/true"], check=True)
+    root = tmp_path / "root"
+    for directory in ("/lib64", "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu"):
+        if os.path.isdir(directory):
+            (root / directory[1:]).mkdir(parents=True, exist_ok=True)
+            for name in ("ld-linux-x86-64.so.2", "libc.so.6"):
+                if os.path.exists(f"{directory}/{name}"):
+                    shutil.copy(f"{directory}/{name}", root / directory[1:] / name)
+    for path, content in {"bin/true": Path(os.path.realpath("/bin/true")).read_bytes(),
+                          "etc/ld.so.cache": b"x" * 40}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+    done = subprocess.run([cohabit, "doctor", "--root", root, "--replay", trace, "--format", "json"],
+                          capture_output=True, text=True)
+    assert any(text.startswith("ld.so.cache: neither magic") for text in json.loads(done.stdout)["unknowns"]), done
