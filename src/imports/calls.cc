@@ -459,11 +459,6 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   return result;
 }
 
-// The end of a scope, unless a function made in it still looks there.
-void Interpreter::leave(Scope* scope) {
-  if (!scope->captured) arena_.destroy(scope);
-}
-
 Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
   Block body;
   if (function->statement) {
@@ -500,7 +495,6 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
     }
     step_limit_ = 0;
   }
-  leave(scope);
   return result;
 }
 

@@ -567,9 +567,7 @@ Ref Interpreter::lambda(const Expr& expression) {
   function->parameters = expression.parameters;
   function->module = current_module();
   Scope* current = scope();
-  function->outer = Scope::capture(current->is_module() ? nullptr
-                                   : current->defining  ? current->outer
-                                                        : current);
+  function->outer = current->is_module() ? nullptr : current->defining ? current->outer : current;
   for (const Parameter& parameter : expression.parameters) {
     Ref value = parameter.initial ? evaluate(*parameter.initial) : nullptr;
     if (parameter.initial && !value) return nullptr;
@@ -629,7 +627,6 @@ Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   frames_.push_back({inner, frames_.back().line});
   const bool fine = comprehend(expression, 0, result, dict);
   frames_.pop_back();
-  leave(inner);
   if (!fine) return nullptr;
   return expression.kind == ExprKind::kDictComp ? static_cast<Ref>(dict) : result;
 }

@@ -570,8 +570,7 @@ Flow Interpreter::execute_function(const Stmt& statement) {
   function->syntax = module->syntax;
   Scope* current = scope();
   function->owner = current->defining;
-  function->outer =
-      Scope::capture(current->defining || current->is_module() ? current->outer : current);
+  function->outer = current->defining || current->is_module() ? current->outer : current;
   for (const Parameter& parameter : statement.parameters) {
     Ref value = parameter.initial ? evaluate(*parameter.initial) : nullptr;
     if (parameter.initial && !value) return Flow::kRaise;
@@ -623,9 +622,8 @@ Flow Interpreter::execute_class(const Stmt& statement) {
   frames_.push_back({body, statement.line});
   const Flow flow = execute(statement.body);
   frames_.pop_back();
-  if (flow != Flow::kRaise) type->names = std::move(body->own);
-  leave(body);
   if (flow == Flow::kRaise) return flow;
+  type->names = std::move(body->own);
   for (Class* base : type->bases) {
     Ref hook = class_attribute(base, "__init_subclass__");
     if (!hook) continue;

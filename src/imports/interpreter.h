@@ -241,7 +241,6 @@ class Interpreter {
   Ref call_function(Function* function, const Arguments& arguments);
   Ref run_function(Function* function, const Arguments& arguments);
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
-  void leave(Scope* scope);
   Ref instantiate(Class* type, const Arguments& arguments);
   Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
   Ref call_opaque(Opaque* callee, const Arguments& arguments);

@@ -88,7 +88,7 @@ Attempts with_versions(const std::string& name, const std::string& full) {
   Attempts attempts;
   std::string version = three_numbers(full);
   while (!version.empty() && name.ends_with(".so")) {
-    attempts.push_back(name + "." + version);
+    attempts.push_back(fmt::format("{}.{}", name, version));
     version.resize(version.find('.') == version.npos ? 0 : version.rfind('.'));
   }
   attempts.push_back(name);

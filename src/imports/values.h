@@ -117,15 +117,9 @@ struct Scope {
   struct Class* defining = nullptr;  // in a class body
   Ref self = nullptr;                // first argument of the running function
   bool is_module() const { return names != &own; }
-  bool captured = false;          // a function made in it may run after it
   struct Class* owner = nullptr;  // the class that the running function belongs to: super()
   explicit Scope(Arena& arena) : own(arena), globals(&arena), nonlocals(&arena) {}
   Scope(const Scope&) = delete;
-  // The scope and those around it, which it leads to.
-  static Scope* capture(Scope* scope) {
-    for (Scope* at = scope; at && !at->captured; at = at->outer) at->captured = true;
-    return scope;
-  }
 };
 
 struct Function : Value {
