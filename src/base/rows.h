@@ -9,6 +9,17 @@ namespace cohabit {
 
 using TableRow = std::vector<std::string_view>;
 
+// The parts between the separators: one more than there are of those.
+inline std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end = text.find(separator); end != text.npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
 // Rows that have at least this many fields; views into `text`.
 inline std::vector<TableRow> table_rows(std::string_view text, size_t fields) {
   std::vector<TableRow> rows;
@@ -16,12 +27,7 @@ inline std::vector<TableRow> table_rows(std::string_view text, size_t fields) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(line.size() + (line.size() < text.size() ? 1 : 0));
     if (line.empty() || line.front() == '#') continue;
-    TableRow row;
-    for (size_t tab = line.find('\t'); tab != line.npos; tab = line.find('\t')) {
-      row.push_back(line.substr(0, tab));
-      line.remove_prefix(tab + 1);
-    }
-    row.push_back(line);
+    TableRow row = split(line, '\t');
     if (row.size() >= fields) rows.push_back(std::move(row));
   }
   return rows;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/paths.h"
+
 namespace cohabit {
 namespace {
 
@@ -32,9 +34,8 @@ Result<void> write_through(const std::string& path, std::string_view text) {
 }
 
 bool can_replace(const std::string& target) {
-  const size_t slash = target.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : target.substr(0, slash + 1);
-  return access(directory.c_str(), W_OK) == 0;
+  const std::string directory = directory_of(target);
+  return access(directory.empty() ? "." : directory.c_str(), W_OK) == 0;
 }
 
 // Where a link points to, so that it is the file that is replaced and not the link.

@@ -93,8 +93,7 @@ Result<std::vector<std::string>> recorded_imports(const Trace& trace,
   if (wanted.empty() || known.empty() || known == wanted) return wanted.empty() ? known : wanted;
   return fail(
       fmt::format("the trace is of a process that imports {}, --imports says {}: leave --imports "
-                  "out, or record "
-                  "what you mean",
+                  "out, or record what you mean",
                   fmt::join(known, ", "), fmt::join(wanted, ", ")));
 }
 

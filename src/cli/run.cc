@@ -127,6 +127,7 @@ void print_dry(const RunOptions& options, const std::vector<VariableChange>& cha
 
 Result<void> write_script(const std::string& path, const std::string& text) {
   if (auto done = write_file(path, text); !done) return done;
+  if (path == "-") return {};  // standard output is nobody's to make executable
   if (::chmod(path.c_str(), 0755) != 0) return fail("cannot make " + path + " executable");
   return {};
 }

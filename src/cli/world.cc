@@ -42,7 +42,7 @@ Result<void> find_environment(World& world, const std::string& place) {
 }
 
 Result<void> assume_gpu(World& world, bool driver_is_there) {
-  world.later.emplace(true, facts_of_files(world));
+  world.later->assume_gpu();
   if (driver_is_there) return {};
   auto libraries = assume_driver(world.images, world.machine.elf_machine);
   if (!libraries) return tl::unexpected<Error>(libraries.error());

@@ -148,16 +148,8 @@ const KnownVariable* nearest_known(const EnvironmentCase& examined, const std::s
 const std::vector<KnownVariable>& known_variables() {
   static const std::vector<KnownVariable> kKnown = [] {
     std::vector<KnownVariable> known;
-    for (const TableRow& row : table_rows(kTable, 3)) {
-      KnownVariable variable{row[0], {}, row[2]};
-      std::string_view readers = row[1];
-      while (!readers.empty()) {
-        const std::string_view one = readers.substr(0, readers.find(','));
-        variable.readers.push_back(one);
-        readers.remove_prefix(std::min(one.size() + 1, readers.size()));
-      }
-      known.push_back(std::move(variable));
-    }
+    for (const TableRow& row : table_rows(kTable, 3))
+      known.push_back({row[0], split(row[1], ','), row[2]});
     return known;
   }();
   return kKnown;

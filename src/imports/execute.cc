@@ -29,17 +29,30 @@ bool makes_names(const Expr* expression) {
   return std::any_of(expression->items.begin(), expression->items.end(), makes_names);
 }
 
+// Whether `test` holds for a statement of the block or of the blocks in it.
+template <class Test>
+bool has_statement(Block block, const Test& test) {
+  return std::any_of(block.begin(), block.end(), [&](const Stmt* statement) {
+    return test(*statement) || has_statement(statement->body, test) ||
+           has_statement(statement->orelse, test);
+  });
+}
+
+template <class Test>
+bool has_expression(Block block, const Test& test) {
+  return has_statement(block, [&](const Stmt& statement) {
+    return std::any_of(statement.exprs.begin(), statement.exprs.end(), test);
+  });
+}
+
+bool imports_all(const Stmt& statement) {
+  return statement.kind == StmtKind::kImportFrom && !statement.aliases.empty() &&
+         statement.aliases[0].name == "*";
+}
+
 bool makes_names(Block block) {
-  for (const Stmt* statement : block) {
-    if (std::any_of(statement->exprs.begin(), statement->exprs.end(),
-                    [](const Expr* expression) { return makes_names(expression); }) ||
-        makes_names(statement->body) || makes_names(statement->orelse))
-      return true;
-    if (statement->kind == StmtKind::kImportFrom && !statement->aliases.empty() &&
-        statement->aliases[0].name == "*")
-      return true;
-  }
-  return false;
+  return has_expression(block, [](const Expr* item) { return makes_names(item); }) ||
+         has_statement(block, imports_all);
 }
 
 // Of code inside a function: only what gives names to others than its own object.
@@ -57,11 +70,7 @@ bool makes_names_elsewhere(const Expr* expression) {
 }
 
 bool makes_names_elsewhere(Block block) {
-  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
-    return std::any_of(statement->exprs.begin(), statement->exprs.end(),
-                       [](const Expr* item) { return makes_names_elsewhere(item); }) ||
-           makes_names_elsewhere(statement->body) || makes_names_elsewhere(statement->orelse);
-  });
+  return has_expression(block, [](const Expr* item) { return makes_names_elsewhere(item); });
 }
 
 std::vector<std::string_view> errors_of(const Stmt& statement) {

@@ -7,7 +7,6 @@
 
 #include "base/rows.h"
 #include "facts/elf/library_names.h"
-#include "facts/elf/sections.h"
 
 namespace cohabit::python {
 namespace {
@@ -26,16 +25,6 @@ bool matches_pattern(std::string_view pattern, const std::string& text) {
 std::optional<std::string_view> after(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
   return text.substr(prefix.size());
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t end = text.find(separator); end != text.npos; end = text.find(separator)) {
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  parts.push_back(text);
-  return parts;
 }
 
 Phase phase_of(std::string_view name) {
@@ -65,12 +54,6 @@ LaterRow read_row(const TableRow& fields) {
   return row;
 }
 
-bool has_device_code(Bytes file) {
-  const auto sections = elf::read_sections(file);
-  return std::any_of(sections.begin(), sections.end(),
-                     [](const elf::Section& section) { return section.name == ".nv_fatbin"; });
-}
-
 bool imports_dlopen(const elf::Object& object) {
   for (uint64_t i = 0; i < object.symbols.size(); i++)
     if (object.symbols[i].st_shndx == elf::SHN_UNDEF &&
@@ -93,17 +76,6 @@ Attempts with_versions(const std::string& name, const std::string& full) {
   }
   attempts.push_back(name);
   return attempts;
-}
-
-std::vector<Attempts> matching_files(std::string_view pattern, const Opener& opener,
-                                     const Tree& tree) {
-  std::vector<Attempts> opens;
-  for (const std::string& directory : opener.directories) {
-    for (const std::string& name : tree.list(directory))
-      if (matches_pattern(pattern, name) && opens.size() < kMostOpens) opens.push_back({name});
-    if (!opens.empty()) break;
-  }
-  return opens;
 }
 
 bool has_row_for(const std::string& name, const Opener& opener) {
@@ -145,17 +117,12 @@ const std::vector<LaterRow>& later_rows() {
 
 bool matches(const LaterRow& row, const Opener& opener) {
   if (row.when.starts_with("cuda") && row.when != opener.cuda) return false;
-  if (const auto text = after(row.opener, "text:"))
-    return has_device_code(opener.image->map.bytes()) &&
-           elf::has_string(opener.image->elf, opener.image->map.bytes(), *text);
   return matches_pattern(row.opener, opener.file) ||
          matches_pattern(row.opener, std::string(opener.image->elf.soname.value_or("")));
 }
 
-std::vector<Attempts> opens_of(const LaterRow& row, const Opener& opener, const Tree& tree) {
+std::vector<Attempts> opens_of(const LaterRow& row, const Opener& opener) {
   std::vector<Attempts> opens;
-  if (const auto pattern = after(row.names, "beside:"))
-    return matching_files(*pattern, opener, tree);
   const auto strings = after(row.names, "strings:"), versioned = after(row.names, "versioned:");
   if (!strings && !versioned) {
     Attempts attempts;

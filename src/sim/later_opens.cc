@@ -10,7 +10,6 @@ namespace {
 using python::Phase;
 
 constexpr int kNow = 2;
-constexpr std::string_view kRegistersCode = "__cudaRegisterFatBinary";
 
 // Whether a name without directory is looked for in the object's own directory.
 bool looks_beside_itself(const elf::Object& object) {
@@ -62,7 +61,7 @@ void LaterOpens::find_rows(const Simulation& simulation, ObjectId id, Known& kno
   for (const python::LaterRow& row : python::later_rows()) {
     if (row.phase == Phase::kNever || (row.needs_gpu() && !gpu_)) continue;
     if (!python::matches(row, opener)) continue;
-    for (python::Attempts& attempts : python::opens_of(row, opener, tree)) {
+    for (python::Attempts& attempts : python::opens_of(row, opener)) {
       std::string own = python::own_file(attempts, opener, tree);
       known.intents.push_back({&row, row.phase, std::move(attempts), std::move(own)});
     }
@@ -97,12 +96,8 @@ std::vector<LaterOpens::Intent> LaterOpens::intents_of(const Simulation& simulat
 std::vector<ConstructorOpens::Open> LaterOpens::opens_of(const Simulation& simulation,
                                                          ObjectId id) {
   std::vector<Open> opens;
-  for (Intent& intent : intents_of(simulation, id, Phase::kImport)) {
-    // A stub that another library stands in for is not entered, so it opens nothing.
-    const bool is_stub = intent.row->opener.starts_with("text:");
-    if (is_stub && !simulation.calls_itself(id, kRegistersCode)) continue;
+  for (Intent& intent : intents_of(simulation, id, Phase::kImport))
     opens.push_back({std::move(intent.attempts), intent.row->flags});
-  }
   return opens;
 }
 

@@ -38,6 +38,10 @@ class LaterOpens : public ConstructorOpens {
   LaterOpens(bool gpu, Facts facts) : gpu_(gpu), facts_(std::move(facts)) {}
 
   bool has_gpu() const { return gpu_; }
+  void assume_gpu() {
+    gpu_ = true;
+    known_.clear();  // rows that want a GPU were left out
+  }
   std::vector<Open> opens_of(const Simulation& simulation, ObjectId id) override;
   // Goes on with a process at whose end `calls` were made; adds the calls that it makes.
   std::vector<LaterOpen> play(python::Phase phase, Simulation& simulation,

@@ -134,14 +134,6 @@ std::vector<std::string> Simulation::own_directories(ObjectId id) const {
   return directories;
 }
 
-bool Simulation::calls_itself(ObjectId id, std::string_view function) const {
-  const Image& image = images_[objects_[id].image];
-  for (const Binding& binding : bindings_)
-    if (binding.from == id && images_.name(image.references[binding.slot].name) == function)
-      return binding.to == id;
-  return true;
-}
-
 CallResult Simulation::State::single_open(std::string_view name, int flags, ObjectId caller,
                                           int64_t ns) {
   CallResult result;

@@ -167,9 +167,6 @@ class Simulation {
   // Where the object says that its libraries are: its own directory, then those of its RPATH or
   // RUNPATH; not where the machine's are.
   std::vector<std::string> own_directories(ObjectId id) const;
-  // Whether a call of this function by the object reaches its own definition of it. True where its
-  // dynamic symbols do not have it: then it can only be inside.
-  bool calls_itself(ObjectId id, std::string_view function) const;
   // The definition that a reference gets in a scope made of these objects, in this order (findings
   // ask what an object's own dependencies would have provided). For many references over one scope
   // enter it once. Only live objects are found.

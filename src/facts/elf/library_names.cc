@@ -71,13 +71,4 @@ std::vector<std::string> library_names(const Object& object, Bytes file) {
   return names;
 }
 
-bool has_string(const Object& object, Bytes file, std::string_view text) {
-  for (const std::string_view data : read_only_data(object, file))
-    for (size_t at = data.find(text); at != data.npos; at = data.find(text, at + 1)) {
-      const size_t end = at + text.size();
-      if ((at == 0 || data[at - 1] == '\0') && end < data.size() && data[end] == '\0') return true;
-    }
-  return false;
-}
-
 }  // namespace cohabit::elf

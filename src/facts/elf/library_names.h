@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -14,7 +13,5 @@ namespace cohabit::elf {
 // "libx.so", "libx-y.so.3", no directory. Each once, in the order of the file. Its own soname and
 // its DT_NEEDED entries are not among them: they stand in another table.
 std::vector<std::string> library_names(const Object& object, Bytes file);
-// Whether a string in read-only data is exactly this text.
-bool has_string(const Object& object, Bytes file, std::string_view text);
 
 }  // namespace cohabit::elf
