@@ -15,16 +15,28 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
-__all__ = ["CohabitError", "__version__", "command", "doctor", "explain_exception",
-           "install_excepthook", "why"]
+from ._worker_errors import (CohabitError, RemoteError, WorkerBusy, WorkerCancelled, WorkerClosed, WorkerCrashed,
+                             WorkerError, WorkerStartError, WorkerTimeout)
+
+if TYPE_CHECKING:
+    from .workers import FrameworkManager, GPUFrameworkManager, Worker
+
+__all__ = ["CohabitError", "FrameworkManager", "GPUFrameworkManager", "RemoteError", "Worker", "WorkerBusy",
+           "WorkerCancelled", "WorkerClosed", "WorkerCrashed", "WorkerError", "WorkerStartError", "WorkerTimeout",
+           "__version__", "command", "doctor", "explain_exception", "install_excepthook", "why"]
 
 StrPath = Union[str, "os.PathLike[str]"]
 
 
-class CohabitError(RuntimeError):
-    """Cohabit could not do its job (its exit status 2); the text says why."""
+def __getattr__(name: str) -> Any:
+    # The command passes through here at each start: what it does not need is not imported.
+    if name in ("FrameworkManager", "GPUFrameworkManager", "Worker"):
+        from . import workers
+
+        return getattr(workers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def command() -> str:

@@ -1,0 +1,247 @@
+"""One process of a worker: its start, its sockets and memory, what it prints, its end."""
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import _worker_main as wire
+from ._worker_errors import WorkerCrashed, WorkerStartError
+
+TAIL = 64 << 10
+LINE = 16 << 10  # longer lines are shown in parts
+# What the caller's Python was told is not for another environment's.
+_NOT_INHERITED = ("PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONEXECUTABLE", "PYTHONPLATLIBDIR",
+                  "PYTHONUSERBASE", "PYTHONSAFEPATH", "PYTHONPYCACHEPREFIX", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What every process of a worker is started with."""
+
+    name: str
+    python: str
+    settings: dict[str, Any]
+    environ: dict[str, str]
+    directory: str
+    log: Callable[[str], None]
+
+
+def interpreter_of(env: str | os.PathLike[str] | None) -> str:
+    """The Python of an environment's directory, or the interpreter that is named itself."""
+    if env is None:
+        return sys.executable
+    path = Path(env).absolute()  # not resolved: the link of a virtual environment is what makes it one
+    for candidate in (path, path / "bin" / "python", path / "bin" / "python3"):
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
+    raise WorkerStartError(f"no Python in {path}: expected an environment's directory, with bin/python, or an interpreter")
+
+
+def environ_for(extra: dict[str, str] | None) -> dict[str, str]:
+    result = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
+    result.update(extra or {})
+    return result
+
+
+class Output:
+    """Lines of a worker, prefixed, and the end of them."""
+
+    def __init__(self, prefix: str, log: Callable[[str], None]):
+        self.prefix, self.log = prefix, log
+        self.tail: deque[bytes] = deque()
+        self.kept = 0
+        self.rest = b""
+
+    def add(self, data: bytes) -> None:
+        self.tail.append(data)
+        self.kept += len(data)
+        while self.kept - len(self.tail[0]) >= TAIL:
+            self.kept -= len(self.tail.popleft())
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            self._write(line)
+        if len(self.rest) > LINE:
+            self.end()
+
+    def end(self) -> None:
+        if self.rest:
+            self._write(self.rest)
+        self.rest = b""
+
+    def _write(self, line: bytes) -> None:
+        text = f"[{self.prefix}] {line.decode(errors='backslashreplace')}"
+        try:
+            self.log(text)
+        except Exception:  # a log that is closed or full must not end the supervision
+            pass
+
+    def text(self) -> str:
+        return b"".join(self.tail)[-TAIL:].decode(errors="replace")
+
+
+class Process:
+    """Made, watched and ended by the supervisor's thread only; a caller that holds it may talk through `link`.
+
+    The sockets are pairs that the child inherits: they have no name, so nobody else can connect.
+    """
+
+    def __init__(self, spec: Spec, prefix: str):
+        self.spec, self.prefix = spec, prefix
+        self.reason: str | None = None
+        self.status: int | None = None
+        self.over = threading.Event()
+        self.closing = self.lost = False
+        self.pinged: float | None = None
+        self.heard = self.started = time.monotonic()
+        self.files = [wire.memory_file("cohabit-arguments"), wire.memory_file("cohabit-results")]
+        data, their_data = socket.socketpair()
+        self.control, their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control.setblocking(False)
+        self.packets = wire.Packets(self.control)
+        self.link = wire.Link(data, *self.files)
+        with their_data, their_control:
+            try:
+                self.popen = self._start(their_data, their_control)
+            except OSError as error:
+                data.close()
+                self.control.close()
+                self._close_files()
+                raise WorkerStartError(f"cannot run {spec.python}: {error.strerror}") from None
+        self.outputs = {self.popen.stdout: Output(prefix, spec.log), self.popen.stderr: Output(prefix, spec.log)}
+        for pipe in self.outputs:
+            os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
+        self.pidfd = _pidfd(self.popen.pid)
+
+    def _start(self, data: socket.socket, control: socket.socket) -> subprocess.Popen[bytes]:
+        files = [data.fileno(), control.fileno(), self.files[1], self.files[0]]
+        command = [self.spec.python, os.path.realpath(wire.__file__), *map(str, files), str(os.getpid())]
+        # A session of its own: Ctrl-C at the terminal is for the caller, and the group can be ended as one.
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                bufsize=0, pass_fds=files, start_new_session=True, env=self.spec.environ,
+                                cwd=self.spec.directory)
+
+    def begin(self) -> None:
+        """Sends the settings; the answer to call 0 says that it is ready."""
+        try:
+            self.link.socket.sendall(self.link.encode(wire.CALL, 0, ("start", (self.spec.settings,), {})))
+        except OSError:
+            pass  # it is gone already: its end is seen
+
+    def read_output(self, pipe: Any) -> bool:
+        """Takes what is there; false at the end."""
+        try:
+            data = os.read(pipe.fileno(), 64 << 10)
+        except BlockingIOError:
+            return True
+        if data:
+            self.outputs[pipe].add(data)
+        return bool(data)
+
+    def ping(self, now: float) -> None:
+        if self.pinged is not None:
+            return
+        self.pinged = now
+        try:
+            self.packets.send(wire.PING, 0, self.link.borrowed.take_released(1000))
+        except OSError:
+            pass  # its buffer is full or it is gone: the time without an answer tells
+
+    def tell(self, kind: int, call: int = 0) -> None:
+        try:
+            self.packets.send(kind, call)
+        except OSError:
+            pass  # gone, or stuck: the time limit ends it
+
+    def heard_control(self) -> bool:
+        """Takes one packet; false if the other side is gone."""
+        try:
+            kind, _, released = self.packets.receive()
+        except BlockingIOError:
+            return True
+        except (OSError, EOFError, wire.ProtocolError):
+            return False
+        self.link.arena.returned.extend(released)
+        if kind == wire.PONG:
+            self.heard, self.pinged = time.monotonic(), None
+        return True
+
+    def kill(self, reason: str | None) -> None:
+        self.reason = self.reason or reason
+        try:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            self.popen.kill()
+
+    def bury(self) -> None:
+        """Waits for the end, and wakes a caller that waits for an answer."""
+        try:
+            self.popen.wait(0.2 if self.reason is None else 10)
+        except subprocess.TimeoutExpired:  # it closed its control socket, and lives
+            self.kill(self.reason or "it gave up its connection")
+            self.popen.wait()
+        self.status = self.popen.returncode
+        try:  # what it started must not stay behind
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        for pipe, output in self.outputs.items():
+            for _ in range(64):  # a child of it may still write: not until the end
+                before = output.kept, output.rest
+                if not self.read_output(pipe) or (output.kept, output.rest) == before:
+                    break
+            output.end()
+            pipe.close()  # type: ignore[union-attr]
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+        self.control.close()
+        try:
+            self.link.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.over.set()
+
+    def close(self) -> None:
+        """Gives the socket and the memory back; arrays that somebody holds keep theirs."""
+        if self.link.socket.fileno() >= 0:
+            self.link.socket.close()
+            self._close_files()
+
+    def _close_files(self) -> None:
+        for file in self.files:
+            os.close(file)
+
+    def crash(self) -> WorkerCrashed:
+        """The end as an exception; asks `cohabit why` about the last words."""
+        self.over.wait(30)
+        stderr = self.outputs[self.popen.stderr].text()
+        explanation = _explain(stderr) if stderr.strip() and self.reason is None else None
+        return WorkerCrashed(self.prefix, self.status if self.status is not None else 0, stderr, self.reason, explanation)
+
+
+def _explain(stderr: str) -> dict[str, Any] | None:
+    from . import command
+
+    import json
+    try:
+        answer = subprocess.run([command(), "why", "-", "--format", "json"], input=stderr.encode(errors="replace"),
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=10, check=False)
+        return json.loads(answer.stdout) if answer.returncode in (0, 1) else None
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None  # no command in this installation: the crash is told all the same
+
+
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None

@@ -1,0 +1,138 @@
+"""What the workers of these tests serve. Plain Python of 3.8, without any package."""
+import ctypes
+import os
+import sys
+import threading
+import time
+
+
+class Service:
+    def __init__(self):
+        self.kept = []
+
+    def echo(self, value):
+        return value
+
+    def pid(self):
+        return os.getpid()
+
+    def path(self):
+        return list(sys.path)
+
+    def modules(self):
+        return sorted(sys.modules)
+
+    def version(self):
+        return list(sys.version_info[:2])
+
+    def environ(self, name):
+        return os.environ.get(name)
+
+    def sleep(self, seconds):
+        time.sleep(seconds)
+        return seconds
+
+    def spin(self):
+        while True:
+            pass
+
+    def stubborn(self, seconds):
+        """Does not let itself be interrupted."""
+        end = time.time() + seconds
+        while time.time() < end:
+            try:
+                while time.time() < end:
+                    pass
+            except BaseException:
+                pass
+
+    def hold_the_interpreter(self, seconds):
+        ctypes.PyDLL(None).sleep(seconds)
+
+    def kill(self, signal):
+        os.kill(os.getpid(), signal)
+        time.sleep(5)
+
+    def read_null(self):
+        ctypes.string_at(0)
+
+    def complain_and_abort(self, text):
+        print(text, file=sys.stderr, flush=True)
+        os.abort()
+
+    def leave(self, status):
+        os._exit(status)
+
+    def fail(self, kind, text):
+        raise {"ValueError": ValueError, "KeyError": KeyError, "Own": Own, "SystemExit": SystemExit}[kind](text)
+
+    def fail_deep(self, depth):
+        if depth:
+            self.fail_deep(depth - 1)
+        raise ValueError("x" * 1000000)
+
+    def talk(self, lines, width):
+        for i in range(lines):
+            print("line %d " % i + "x" * width)
+            print("line %d " % i + "y" * width, file=sys.stderr)
+        return lines
+
+    def keep(self, value):
+        self.kept.append(value)
+        return len(self.kept)
+
+    def kept_sums(self):
+        return [sum(memoryview(value).cast("B")) for value in self.kept]
+
+    def forget(self):
+        del self.kept[:]
+
+    def object(self):
+        return Own("no value")
+
+    def set(self):
+        return {1, 2}
+
+    def child(self):
+        """Starts a process that outlives this one, if nobody ends it."""
+        import subprocess
+
+        return subprocess.Popen(["sleep", "1000"]).pid
+
+    def thread_is_main(self):
+        return threading.current_thread() is threading.main_thread()
+
+    def open_files(self):
+        return sorted(os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd")
+                      if os.path.islink("/proc/self/fd/" + name))
+
+    def _private(self):
+        return "secret"
+
+
+class Own(Exception):
+    pass
+
+
+class Pickling(Service):
+    allow_pickle = True
+
+
+class Closing(Service):
+    def close(self):
+        print("closed properly", flush=True)
+
+
+make, make_pickling, make_closing = Service, Pickling, Closing
+
+
+def make_badly():
+    raise OSError("no model here")
+
+
+def make_late():
+    time.sleep(60)
+
+
+def make_dying():
+    os.abort()

@@ -1,0 +1,248 @@
+"""Starts, crashes, ends: of the worker and of its caller."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import cohabit
+import kills
+import places
+
+
+def test_kills_at_random_points() -> None:
+    before = places.children()
+    told = kills.run(int(os.environ.get("COHABIT_KILLS", "100")))
+    assert told["wrong"] == [] and told["hung"] == 0 and told["left_behind"] == [], told
+    assert told["killed"] >= 100 and told["results"] > 100 and told["crashes"] > 0, told
+    assert told["longest_call_s"] < kills.LONGEST, told
+    assert places.children() <= before
+
+
+def test_a_crash_tells_signal_frames_and_last_words(make_worker, monkeypatch, cohabit) -> None:
+    import cohabit as package
+
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    worker = make_worker()
+    with pytest.raises(package.WorkerCrashed, match="SIGSEGV") as caught:
+        worker.call("read_null")
+    assert caught.value.signal == signal.SIGSEGV
+    assert any("service.py" in frame and "read_null" in frame for frame in caught.value.python_frames)
+    with pytest.raises(package.WorkerCrashed, match="SIGABRT") as caught:
+        worker.call("complain_and_abort", "RuntimeError: CUDA error: out of memory")
+    assert "CUDA error: out of memory" in caught.value.stderr
+    assert caught.value.explanation and caught.value.explanation["answers"], "why knows this text"
+    assert caught.value.explanation["answers"][0]["mechanism"] in str(caught.value)
+    with pytest.raises(package.WorkerCrashed, match="status 3") as caught:
+        worker.call("leave", 3)
+    assert caught.value.exit_status == 3 and caught.value.signal is None
+    assert worker.call("echo", 1) == 1
+
+
+def test_a_worker_killed_while_idle_is_replaced(make_worker) -> None:
+    worker = make_worker()
+    pid = worker.call("pid")
+    os.kill(pid, signal.SIGKILL)
+    while pid in worker.pids:
+        time.sleep(0.01)
+    assert worker.call("pid", timeout=30) != pid
+
+
+def test_a_stopped_worker_is_ended(make_worker) -> None:
+    worker = make_worker(heartbeat=0.1, heartbeat_timeout=0.5)
+    pid = worker.call("pid")
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(cohabit.WorkerCrashed, match="no sign of life"):
+        worker.call("echo", 1)
+    assert worker.call("pid", timeout=30) != pid
+
+
+def test_a_setup_that_fails_is_told(make_worker) -> None:
+    with pytest.raises(cohabit.WorkerStartError, match="no model here"):
+        make_worker("service:make_badly").call("echo", 1)
+    with pytest.raises(cohabit.WorkerStartError, match="nothing_like_it"):
+        make_worker("nothing_like_it:make").wait_ready(30)
+    with pytest.raises(cohabit.WorkerStartError, match="not ready after 0.3 s"):
+        make_worker("service:make_late", start_timeout=0.3, max_restarts=1).call("echo", 1)
+    with pytest.raises(cohabit.WorkerStartError, match="2 times before it was ready.*SIGABRT"):
+        make_worker("service:make_dying", max_restarts=1).call("echo", 1)
+    with pytest.raises(cohabit.WorkerStartError, match="no Python in"):
+        make_worker(env="/no/such/environment")
+    with pytest.raises(cohabit.WorkerStartError, match="module:factory"):
+        make_worker("service")
+
+
+def test_much_output_is_prefixed_and_blocks_nothing(make_worker) -> None:
+    lines: list[str] = []
+    worker = make_worker(log=lines.append)
+    assert worker.call("talk", 5000, 100, timeout=60) == 5000
+    worker.close()
+    assert sum(line.startswith("[test] line ") for line in lines) == 10000
+
+
+def test_close_lets_the_call_end_and_refuses_the_next(make_worker) -> None:
+    lines: list[str] = []
+    worker = make_worker("service:make_closing", log=lines.append)
+    worker.call("echo", 1)
+    answers: list = []
+    thread = threading.Thread(target=lambda: answers.append(worker.call("sleep", 0.5)))
+    thread.start()
+    time.sleep(0.2)
+    worker.close()
+    thread.join()
+    assert answers == [0.5] and "[test] closed properly" in lines
+    with pytest.raises(cohabit.WorkerClosed):
+        worker.call("echo", 2)
+    worker.close()
+
+
+def test_close_ends_what_does_not_end(make_worker) -> None:
+    worker = make_worker()
+    worker.call("echo", 1)
+    caught: list = []
+
+    def call() -> None:
+        try:
+            worker.call("stubborn", 60)
+        except cohabit.WorkerClosed as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    time.sleep(0.2)
+    start = time.monotonic()
+    worker.close(0.3)
+    thread.join(10)
+    assert caught and time.monotonic() - start < 3
+
+
+def test_children_of_a_worker_end_with_it(make_worker) -> None:
+    worker = make_worker()
+    child = worker.call("child")
+    with pytest.raises(cohabit.WorkerCrashed):
+        worker.call("kill", signal.SIGKILL)
+    end = time.monotonic() + 5
+    while places.alive(child) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not places.alive(child)
+
+
+CALLER = """
+import os, sys, threading, time
+import cohabit
+worker = cohabit.Worker(setup="service:make", workers=2)
+worker.call("pid")
+while len(worker.pids) < 2 or len({worker.call("pid") for _ in range(9)}) < 2: time.sleep(.05)
+threading.Thread(target=worker.call, args=("stubborn", 1000), daemon=True).start()
+time.sleep(0.2)
+print(*worker.pids, flush=True)
+"""
+
+
+def start_caller(more: str) -> tuple[subprocess.Popen, list[int]]:
+    env = dict(os.environ, PYTHONPATH=str(places.REPO / "python"))
+    caller = subprocess.Popen([sys.executable, "-c", CALLER + more], cwd=places.HERE, env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+    assert caller.stdout
+    return caller, [int(word) for word in caller.stdout.readline().split()]
+
+
+def gone(pids: list[int], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while any(places.alive(pid) for pid in pids) and time.monotonic() < end:
+        time.sleep(0.01)
+    return not any(places.alive(pid) for pid in pids)
+
+
+def test_the_callers_kill_ends_the_workers() -> None:
+    caller, pids = start_caller("time.sleep(1000)")
+    assert len(pids) == 2
+    caller.kill()
+    assert gone(pids, 5)
+    caller.communicate()
+
+
+def test_a_fork_of_the_caller_does_not_keep_them() -> None:
+    """The fork holds the sockets' ends: the death signal must do it."""
+    caller, pids = start_caller("""
+if os.fork() == 0:
+    try: worker.call("pid")
+    except cohabit.WorkerError as error: os.write(1, str(error).encode() + b"\\n")
+    time.sleep(4); os._exit(0)
+time.sleep(1000)""")
+    assert caller.stdout and "after a fork" in caller.stdout.readline()
+    caller.kill()
+    assert gone(pids, 3)
+    caller.communicate()
+
+
+@pytest.mark.parametrize("end", ("", "sys.exit(0)", "raise ValueError", "del worker; import gc; gc.collect(); time.sleep(.2)"))
+def test_an_exit_without_close_does_not_hang(end: str) -> None:
+    caller, pids = start_caller(end)
+    start = time.monotonic()
+    caller.communicate(timeout=20)
+    assert time.monotonic() - start < 10 and gone(pids, 1)
+
+
+def test_an_interrupt_leaves_a_sane_state() -> None:
+    """Ctrl-C at random points; then answers are still the right ones."""
+    code = """
+import cohabit, os, random, signal, sys, threading, time
+worker = cohabit.Worker(setup="service:make", log=False)
+worker.call("pid")
+def interrupt():
+    for _ in range(100):
+        time.sleep(random.random() / 100)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    global over
+    over = True
+over, count, number = False, 0, 0
+thread = threading.Thread(target=interrupt)
+thread.start()
+while not over or thread.is_alive():
+    try:
+        number += 1
+        answer = worker.call("echo", [number, b"x" * (number % 3 * 40000)])
+        assert answer == [number, b"x" * (number % 3 * 40000)], answer
+    except KeyboardInterrupt:
+        count += 1
+    except cohabit.WorkerCrashed: pass
+    if count >= 100: break
+thread.join()
+assert worker.call("echo", "end", timeout=30) == "end"
+print(count)
+worker.close()
+"""
+    env = dict(os.environ, PYTHONPATH=str(places.REPO / "python"))
+    answer = subprocess.run([sys.executable, "-c", code], cwd=places.HERE, env=env, capture_output=True, text=True, timeout=100)
+    assert answer.returncode == 0, answer.stderr
+    assert int(answer.stdout) > 50
+
+
+def test_the_terminals_interrupt_does_not_reach_the_worker(make_worker) -> None:
+    pid = make_worker().call("pid")
+    assert os.getpgid(pid) == pid != os.getpgid(0) and os.getsid(pid) == pid
+
+
+def test_no_descriptor_stays(make_worker) -> None:
+    files = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        worker = make_worker()
+        worker.call("echo", b"x" * 100000)
+        worker.close()
+    assert len(os.listdir("/proc/self/fd")) <= files
+    assert not any("cohabit" in name for name in os.listdir("/dev/shm"))
+
+
+def test_the_worker_holds_no_descriptor_of_the_caller(make_worker, tmp_path: Path) -> None:
+    with open(tmp_path / "secret", "w") as file:
+        os.set_inheritable(file.fileno(), True)
+        files = make_worker().call("open_files")
+    assert not any("secret" in name for name in files)
+    assert sum("memfd:cohabit" in name for name in files) <= 2
