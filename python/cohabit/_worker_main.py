@@ -44,6 +44,9 @@ KEEP = 256 << 20  # unused arena memory that is kept for the next call
 YOURS, SHARED = 1, 2  # flags of a block: in the receiver's own arena; the sender can still see it
 SCALAR, FORTRAN, PLAIN = 1, 2, 4  # flags of an array: NumPy scalar; transposed; a memoryview
 
+_BYTES, _STR, _TUPLE, _DICT = b"bstd"
+_CONTAINERS = frozenset(b"ltd")
+_TWO_U32 = struct.Struct("<II")
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _I64, _F64 = struct.Struct("<q"), struct.Struct("<d")
 _TAG_U32, _TAG_I64, _TAG_F64 = struct.Struct("<cI"), struct.Struct("<cq"), struct.Struct("<cd")
@@ -282,7 +285,10 @@ def _numpy():
 
 def _dtype(numpy, name: str):
     if name[0] in "<>|":
-        return numpy.dtype(name)
+        try:
+            return numpy.dtype(name)
+        except TypeError as error:
+            raise ProtocolError(f"{name!r} is no type of elements: {error}") from None
     try:
         import ml_dtypes
 
@@ -294,6 +300,8 @@ def _dtype(numpy, name: str):
 class Encoder:
     """One message: its bytes, and the blocks of shared memory that it names."""
 
+    __slots__ = ("link", "out", "entries", "taken")
+
     def __init__(self, link: Link):
         self.link = link
         self.out = bytearray(HEAD)
@@ -303,7 +311,12 @@ class Encoder:
     def value(self, value, depth: int = 0) -> None:
         kind, out = type(value), self.out
         if kind is str:
-            self._bytes(b"s", b"S", value.encode("utf-8", "surrogatepass"))
+            data = value.encode("utf-8", "surrogatepass")
+            if len(data) < INLINE:
+                out += _TAG_U32.pack(b"s", len(data))
+                out += data
+            else:
+                self._bytes(b"s", b"S", data)
         elif kind is bytes:
             self._bytes(b"b", b"B", value)
         elif kind is int:
@@ -489,17 +502,23 @@ class Encoder:
 class Decoder:
     """The values of one message. Every length and count is checked against what is there."""
 
+    __slots__ = ("link", "body", "at", "blocks")
+
     def __init__(self, link: Link, body: memoryview):
         self.link, self.body, self.at = link, body, 8
+        self.blocks: list[tuple[ctypes.Array, bool]] = []
         if len(body) < 8:
             raise ProtocolError(f"a body of {len(body)} bytes is shorter than its head")
-        releases, blocks = struct.unpack_from("<II", body)
-        left = len(body) - 8
+        releases, blocks = _TWO_U32.unpack_from(body)
+        if releases or blocks:
+            self._blocks(releases, blocks)
+
+    def _blocks(self, releases: int, blocks: int) -> None:
+        left = len(self.body) - 8
         if blocks > MAX_BLOCKS or releases * 8 + blocks * ENTRY.size > left:
             raise ProtocolError(f"{releases} releases and {blocks} blocks do not fit into {left} bytes")
-        if releases:
-            link.arena.returned.extend(struct.unpack_from(f"<{releases}Q", body, 8))
-            self.at += 8 * releases
+        self.link.arena.returned.extend(struct.unpack_from(f"<{releases}Q", self.body, 8))
+        self.at += 8 * releases
         # All of them at once: if a value is refused, they are released all the same.
         self.blocks = [self._block() for _ in range(blocks)]
 
@@ -509,41 +528,48 @@ class Decoder:
             return self.link.own_again(where[2], where[3]), True
         return self.link.borrowed.borrow(*where), bool(flags & SHARED)
 
-    def _unpack(self, layout: struct.Struct) -> tuple:
-        return layout.unpack(self._take(layout.size))
-
-    def _take(self, size: int) -> memoryview:
-        end = self.at + size
-        if end > len(self.body):
-            raise ProtocolError(f"{size} bytes at {self.at} reach beyond the message's {len(self.body)}")
-        data, self.at = self.body[self.at:end], end
-        return data
-
     def only_value(self):
-        value = self.value()
+        try:
+            value = self.value(0)
+        except (struct.error, IndexError):
+            raise ProtocolError(f"the message of {len(self.body)} bytes ends within a value") from None
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"text that is not UTF-8: {error}") from None
         if self.at != len(self.body):
             raise ProtocolError(f"{len(self.body) - self.at} bytes follow the value")
         return value
 
-    def value(self, depth: int = 0):
-        tag = bytes(self._take(1))
-        reader = self._readers.get(tag)
-        if reader is None:
-            raise ProtocolError(f"unknown tag {tag!r} at {self.at - 1}")
-        if tag in b"ltd":
+    def value(self, depth: int):
+        at = self.at
+        self.at = at + 1
+        tag = self.body[at]
+        if tag == _BYTES:
+            return bytes(self._sized())
+        if tag == _STR:
+            return str(self._sized(), "utf-8", "surrogatepass")
+        if tag in _CONTAINERS:
             if depth >= MAX_DEPTH:
                 raise ProtocolError(f"a value is nested deeper than {MAX_DEPTH}")
-            return reader(self, depth + 1)
+            return self._dict(depth + 1) if tag == _DICT else self._list(depth + 1, tag == _TUPLE)
+        reader = self._readers.get(tag)
+        if reader is None:
+            raise ProtocolError(f"unknown tag {tag} at {at}")
         return reader(self)
+
+    def _unpack(self, layout: struct.Struct) -> tuple:
+        at = self.at
+        self.at = at + layout.size
+        return layout.unpack_from(self.body, at)
+
+    def _take(self, size: int) -> memoryview:
+        at = self.at
+        self.at = end = at + size
+        if end > len(self.body):
+            raise ProtocolError(f"{size} bytes at {at} reach beyond the message's {len(self.body)}")
+        return self.body[at:end]
 
     def _sized(self) -> memoryview:
         return self._take(self._unpack(_U32)[0])
-
-    def _str(self) -> str:
-        try:
-            return str(self._sized(), "utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise ProtocolError(f"text that is not UTF-8: {error}") from None
 
     def _count(self, least: int) -> int:
         count = self._unpack(_U32)[0]
@@ -551,18 +577,17 @@ class Decoder:
             raise ProtocolError(f"{count} values do not fit into {len(self.body) - self.at} bytes")
         return count
 
-    def _list(self, depth: int) -> list:
-        return [self.value(depth) for _ in range(self._count(1))]
-
-    def _tuple(self, depth: int) -> tuple:
-        return tuple(self._list(depth))
+    def _list(self, depth: int, as_tuple: bool):
+        values = [self.value(depth) for _ in range(self._count(1))]
+        return tuple(values) if as_tuple else values
 
     def _dict(self, depth: int) -> dict:
         result = {}
         for _ in range(self._count(2)):
             key = self.value(depth)
+            value = self.value(depth)
             try:
-                result[key] = self.value(depth)
+                result[key] = value
             except TypeError:
                 raise ProtocolError(f"a {type(key).__name__} is a key of a dict") from None
         return result
@@ -575,15 +600,9 @@ class Decoder:
             raise ProtocolError(f"{size} bytes at {offset} of block {index} lie outside of the blocks sent")
         return self.blocks[index][0], offset, size, self.blocks[index][1]
 
-    def _large(self) -> bytes:
+    def _large(self) -> memoryview:
         block, offset, size, _ = self._part()
-        return bytes(memoryview(block)[offset:offset + size])
-
-    def _large_str(self) -> str:
-        try:
-            return str(self._large(), "utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise ProtocolError(f"text that is not UTF-8: {error}") from None
+        return memoryview(block)[offset:offset + size]
 
     def _array(self):
         flags, length = self._take(2)
@@ -594,6 +613,8 @@ class Decoder:
         if rank > 64:
             raise ProtocolError(f"an array of {rank} dimensions")
         shape = struct.unpack(f"<{rank}Q", self._take(8 * rank))
+        if max(shape, default=0) >> 48 or (rank and flags & SCALAR):
+            raise ProtocolError(f"an array of shape {shape} with flags {flags}")
         numpy = None if flags & PLAIN else _numpy()
         dtype = _dtype(numpy, name) if numpy else None
         size = dtype.itemsize if dtype is not None else _itemsize(name)
@@ -605,7 +626,10 @@ class Decoder:
             data, offset, shared = bytearray(self._take(size)), 0, False
         if numpy is None or dtype is None:
             return _plain(name, shape, flags, memoryview(data).cast("B")[offset:offset + size], shared)
-        array = numpy.ndarray(shape, dtype, data, offset)
+        try:
+            array = numpy.ndarray(shape, dtype, data, offset)
+        except (ValueError, OverflowError) as error:
+            raise ProtocolError(f"an array of shape {shape}: {error}") from None
         if shared:
             array.flags.writeable = False
         return array[()] if flags & SCALAR else array.T if flags & FORTRAN else array
@@ -618,25 +642,28 @@ class Decoder:
             import pyarrow
         except ImportError:
             raise Unsendable("an Arrow value came: this environment has no pyarrow to hold it") from None
-        table = pyarrow.ipc.open_stream(pyarrow.py_buffer(self.blocks[index][0])).read_all()
+        try:
+            table = pyarrow.ipc.open_stream(pyarrow.py_buffer(self.blocks[index][0])).read_all()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ProtocolError(f"no Arrow stream: {error}") from None
         return table.column(0) if single else table
 
-    def _pickle(self, data: bytes):
+    def _pickle(self, data: memoryview):
         if not self.link.pickle:
             raise ProtocolError("a pickle came, and this side did not agree to any")
         import pickle
 
         return pickle.loads(data)
 
-    _readers = {
-        b"N": lambda self: None, b"T": lambda self: True, b"F": lambda self: False,
-        b"i": lambda self: self._unpack(_I64)[0], b"f": lambda self: self._unpack(_F64)[0],
-        b"I": lambda self: int.from_bytes(self._sized(), "little", signed=True),
-        b"c": lambda self: complex(self._unpack(_F64)[0], self._unpack(_F64)[0]),
-        b"s": _str, b"S": _large_str, b"b": lambda self: bytes(self._sized()), b"B": _large,
-        b"l": _list, b"t": _tuple, b"d": _dict, b"a": _array, b"A": _arrow,
-        b"p": lambda self: self._pickle(bytes(self._sized())), b"P": lambda self: self._pickle(self._large()),
-    }
+    _readers = {ord(tag): reader for tag, reader in {
+        "N": lambda self: None, "T": lambda self: True, "F": lambda self: False,
+        "i": lambda self: self._unpack(_I64)[0], "f": lambda self: self._unpack(_F64)[0],
+        "I": lambda self: int.from_bytes(self._sized(), "little", signed=True),
+        "c": lambda self: complex(self._unpack(_F64)[0], self._unpack(_F64)[0]),
+        "S": lambda self: str(self._large(), "utf-8", "surrogatepass"), "B": lambda self: bytes(self._large()),
+        "a": _array, "A": _arrow,
+        "p": lambda self: self._pickle(self._sized()), "P": lambda self: self._pickle(self._large()),
+    }.items()}
 
 
 def _itemsize(name: str) -> int:
@@ -684,8 +711,8 @@ class Link:
         releases = self.borrowed.take_released(1 << 16)
         if releases or entries:
             out[HEAD:HEAD] = struct.pack(f"<{len(releases)}Q", *releases) + entries
+            _TWO_U32.pack_into(out, HEADER.size, len(releases), len(entries) // ENTRY.size)
         HEADER.pack_into(out, 0, b"cw", VERSION, kind, len(out) - HEADER.size, call)
-        struct.pack_into("<II", out, HEADER.size, len(releases), len(entries) // ENTRY.size)
         return out
 
     def own_again(self, offset: int, size: int) -> ctypes.Array:

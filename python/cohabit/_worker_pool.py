@@ -183,6 +183,7 @@ class Pool:
     def _ended(self, ticket: Ticket, process: Process) -> WorkerError:
         with self.lock:
             if ticket.lane is not None and not process.over.is_set():
+                process.lost = True
                 ticket.lane.deadline = time.monotonic() + 1  # without a connection it is of no use
         self.wake()
         crash = process.crash()

@@ -1,0 +1,148 @@
+"""Arrays: NumPy, DLPack, Arrow, memory of others; copies are counted, memory comes back."""
+from __future__ import annotations
+
+import array
+import os
+
+import pytest
+
+import places
+
+WITH = """
+import gc, os, cohabit, numpy
+def same(a, b): return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and (a == b).all()
+"""
+
+
+def test_memory_without_numpy_on_either_side(make_worker) -> None:
+    worker = make_worker()
+    for code, values in (("d", [0.5, -1e300]), ("B", [0, 255]), ("q", [-(2**63), 2**63 - 1]), ("f", [1.5])):
+        for times in (1, 50_000):
+            sent = array.array(code, values * times)
+            answer = worker.call("echo", sent)
+            assert isinstance(answer, memoryview) and answer.tolist() == sent.tolist() and answer.format == code
+    square = memoryview(bytes(range(256)) * 256).cast("B", (256, 256))
+    answer = worker.call("echo", square)
+    assert answer.shape == (256, 256) and answer.tobytes() == square.tobytes()
+    assert worker.call("echo", bytearray(b"12345678")).tobytes() == b"12345678"
+
+
+def test_kept_arguments_stay_what_they_were(make_worker) -> None:
+    """The worker keeps what it got; later calls must not write over it, and memory comes back when it forgets."""
+    worker = make_worker(heartbeat=0.05)
+    for i in range(20):
+        assert worker.call("keep", bytearray([i]) * 100_000) == i + 1
+    worker.call("echo", bytearray(3_000_000))
+    assert worker.call("kept_sums") == [i * 100_000 for i in range(20)]
+    worker.call("forget")
+    link = worker._pool.lanes[0].process.link
+    for _ in range(100):
+        worker.call("echo", bytearray(100_000))
+    assert len(link.arena.blocks) < 5
+
+
+def test_results_outlive_the_worker(make_worker) -> None:
+    worker = make_worker()
+    results = [worker.call("echo", bytearray([i]) * 100_000) for i in range(10)]
+    worker.close()
+    assert [result[99_999] for result in results] == list(range(10))
+
+
+def test_memory_is_flat(make_worker) -> None:
+    worker = make_worker()
+    link = None
+    for i in range(300):
+        worker.call("echo", bytearray(1_000_000))
+        link = link or worker._pool.lanes[0].process.link
+    assert sum(chunk.size for chunk in link.arena.chunks) <= 16 << 20
+    assert os.fstat(link.borrowed.file).st_size <= 16 << 20
+
+
+@pytest.mark.parametrize("caller, worker", [("3.11", "3.11"), ("3.9", "3.11"), ("3.11", "3.9")])
+def test_numpy(caller: str, worker: str) -> None:
+    places.run_caller(places.arrays(caller), WITH + f"""
+with cohabit.Worker(setup="service:make", env={places.arrays(worker)!r}) as worker:
+    for size in (0, 1, 7, 5000, 200000):
+        base = numpy.arange(size)
+        for dtype in "?bBhHiIqQefdFD":
+            a = base.astype(dtype)
+            assert same(worker.call("echo", a), a), (size, dtype)
+    square = numpy.arange(250000.0).reshape(500, 500)
+    for a in (square.T, square[::2, ::-3], square[5:400, 3:400], numpy.asfortranarray(square), square.astype(">f8"),
+              numpy.zeros((0, 5)), numpy.zeros((2, 0, 3)), numpy.broadcast_to(numpy.arange(300.0), (300, 300)),
+              numpy.array(["a", "bcd"]), numpy.array([b"x", b"yz"]), numpy.array(["2020-01-01"], "M8[D]"), numpy.array(5.0)):
+        assert same(worker.call("echo", a), a), a
+    for scalar in (numpy.float32(1.5), numpy.int64(3), numpy.bool_(True), numpy.complex64(1j)):
+        assert same(worker.call("echo", scalar), scalar)
+    small, large = worker.call("echo", numpy.arange(3)), worker.call("echo", numpy.arange(100000))
+    small[0] = 9
+    for a in (numpy.array([None]), numpy.zeros(3, "i4,f8")):
+        try: worker.call("echo", a)
+        except TypeError: pass
+        else: raise AssertionError("an array of objects was sent")
+""")
+
+
+def test_copies_are_counted() -> None:
+    places.run_caller(places.arrays("3.11"), WITH + """
+with cohabit.Worker(setup="service:make") as worker:
+    a = numpy.arange(1_000_000.0)
+    def copies(call):
+        before = worker.stats()
+        result = call()
+        after = worker.stats()
+        return result, [(after[s]["copied"] - before[s]["copied"]) / a.nbytes for s in ("caller", "worker")]
+    back, count = copies(lambda: worker.call("echo", a))
+    assert count == [1, 0] and same(back, a), count     # there: one; back: it lies in shared memory already
+    again, count = copies(lambda: worker.call("echo", back))
+    assert count == [0, 0] and same(again, a), count
+    part, count = copies(lambda: worker.call("echo", back[1000:-5000]))
+    assert count == [0, 0] and same(part, a[1000:-5000])
+    strided, count = copies(lambda: worker.call("echo", a[::2]))
+    assert count == [0.5, 0] and same(strided, a[::2])
+    assert not back.flags.writeable                      # the worker may still see it
+    del back, again, part, strided
+    a[0] = 5
+    assert worker.call("echo", a)[0] == 5
+""")
+
+
+def test_dlpack_and_other_float_types() -> None:
+    places.run_caller(places.arrays("3.11"), WITH + """
+import ml_dtypes
+class Tensor:
+    "Only DLPack, as a framework's tensor."
+    def __init__(self, array, device=(1, 0)): self.array, self.device = array, device
+    def __dlpack__(self, **kw): return self.array.__dlpack__()
+    def __dlpack_device__(self): return self.device
+    def contiguous(self): return Tensor(numpy.ascontiguousarray(self.array))
+with cohabit.Worker(setup="service:make") as worker:
+    for a in (numpy.arange(10.0), numpy.arange(100000).reshape(100, 10, 100), numpy.arange(90000.0).reshape(300, 300).T, numpy.float32([[1]])):
+        assert same(worker.call("echo", Tensor(a)), a)
+    try: worker.call("echo", Tensor(numpy.arange(3), (2, 0)))
+    except TypeError as error: assert "CPU" in str(error)
+    else: raise AssertionError
+    for name in ("bfloat16", "float8_e4m3fn"):
+        a = numpy.arange(50000).astype(getattr(ml_dtypes, name))
+        b = worker.call("echo", a)
+        assert a.dtype == b.dtype and (a.view("u1") == b.view("u1")).all()
+""")
+
+
+def test_arrow() -> None:
+    places.run_caller(places.arrays("3.11"), WITH + f"""
+import pyarrow as pa
+t = pa.table({{"a": list(range(100000)), "b": ["text %d" % i for i in range(100000)]}})
+with cohabit.Worker(setup="service:make") as worker:
+    assert worker.call("echo", t).equals(t)
+    assert worker.call("echo", t.to_batches()[0]).equals(t)
+    assert worker.call("echo", t["b"]).to_pylist() == t["b"].to_pylist()
+    assert worker.call("echo", pa.array([1, None, 3])).to_pylist() == [1, None, 3]
+    results = [worker.call("echo", t) for _ in range(3)]
+    assert all(r.equals(t) for r in results)
+with cohabit.Worker(setup="service:make", env={places.arrays("3.9")!r}) as worker:
+    try: worker.call("echo", t)
+    except TypeError as error: assert "no pyarrow" in str(error)
+    else: raise AssertionError
+    assert worker.call("echo", 1) == 1
+""")
