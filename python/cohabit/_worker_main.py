@@ -939,6 +939,8 @@ class Server:
         if kind == PING:
             self.control.send(PONG, 0, self.link.borrowed.take_released(1000))
         elif kind == CANCEL:
+            if len(self.cancelled) > 1000:  # of calls that ended before the word came
+                self.cancelled.clear()
             self.cancelled.add(call)
             signal.pthread_kill(threading.main_thread().ident, signal.SIGURG)
         elif kind == CLOSE:
@@ -975,7 +977,8 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     except (OSError, AttributeError):
         pass  # the control socket's end and getppid() tell it too
-    if os.getppid() != parent:  # it died before the line above
+    if os.getppid() != parent:  # it died before the line above, or is not the one that runs this
+        os.write(2, b"cohabit worker: the caller is gone, or the worker's Python was started by way of another process\n")
         os._exit(1)
 
 

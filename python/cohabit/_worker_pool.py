@@ -12,6 +12,7 @@ late answers of calls that were given up, buries them and starts the next. Lanes
 """
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import selectors
@@ -72,6 +73,7 @@ class Ticket:
         self.lane: Lane | None = None
         self.process: Process | None = None
         self.error: WorkerError | None = None
+        self.queued = False
         self.phase = NEW
 
     def left(self) -> float | None:
@@ -87,7 +89,7 @@ class Pool:
         self.waiting: deque[Ticket] = deque()
         self.closing: float | None = None  # when what still runs is ended
         self.error: WorkerError | None = None
-        self.calls = 0
+        self.numbers = itertools.count(1)
         self.ready = threading.Event()
         self.over = threading.Event()
         self.wake_out, self.wake_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -99,8 +101,7 @@ class Pool:
     def ticket(self, timeout: float | None) -> Ticket:
         if os.getpid() != self.pid:
             raise WorkerError(f"this worker belongs to process {self.pid}: make one of its own after a fork")
-        self.calls += 1  # a number that two calls of different processes share would do no harm
-        return Ticket(self.calls, None if timeout is None else time.monotonic() + timeout)
+        return Ticket(next(self.numbers), None if timeout is None else time.monotonic() + timeout)
 
     def call(self, ticket: Ticket, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         try:
@@ -116,7 +117,7 @@ class Pool:
 
     def _take(self, ticket: Ticket) -> None:
         with self.lock:
-            self._refuse()
+            self.refuse()
             lane = None if self.waiting else min((lane for lane in self.lanes if lane.state == IDLE),
                                                  key=lambda lane: lane.calls, default=None)
             if lane is not None:
@@ -124,6 +125,7 @@ class Pool:
                 return
             if len(self.waiting) >= self.limits.waiting:
                 raise WorkerBusy(f"{len(self.waiting)} calls of worker {self.spec.name} wait already (max_waiting)")
+            ticket.queued = True
             self.waiting.append(ticket)
         left = ticket.left()
         if not ticket.turn.acquire(timeout=-1 if left is None else left):
@@ -131,7 +133,8 @@ class Pool:
         if ticket.error is not None:
             raise _again(ticket.error)
 
-    def _refuse(self) -> None:
+    def refuse(self) -> None:
+        """Raises if no call can be taken any more."""
         if self.closing is not None:
             raise WorkerClosed(f"worker {self.spec.name} is closed")
         if self.error is not None:
@@ -195,9 +198,9 @@ class Pool:
         """Whatever happened, and an interrupt at any point of it: the process is idle, is drained, or is ended."""
         with self.lock:
             lane = ticket.lane or next((lane for lane in self.lanes if lane.owner is ticket), None)
+            if ticket.queued and ticket in self.waiting:
+                self.waiting.remove(ticket)
             if lane is None:
-                if ticket in self.waiting:
-                    self.waiting.remove(ticket)
                 return
             process = ticket.process or lane.process
             lane.owner = None
@@ -227,17 +230,36 @@ class Pool:
         """Under the lock: the next one who waits has it."""
         lane.state, lane.deadline, lane.draining = IDLE, None, None
         if self.waiting and self.closing is None:
-            ticket = self.waiting.popleft()
-            self._assign(lane, ticket)
+            self._assign(lane, self.waiting[0])
+            self._wake(self.waiting[0])
+
+    def _wake(self, ticket: Ticket) -> None:
+        """Under the lock: ends a wait. In this order, so that repair() can finish what an interrupt cut off."""
+        try:
             ticket.turn.release()
+        except RuntimeError:
+            pass  # done, before that interrupt
+        self.waiting.remove(ticket)
+
+    def repair(self) -> None:
+        """Finishes what Ctrl-C cut off in the main thread, at any line under the lock. The supervisor is never interrupted."""
+        with self.lock:
+            for ticket in list(self.waiting):
+                if ticket.lane is not None or ticket.error is not None:
+                    self._wake(ticket)
+            for lane in self.lanes:
+                process = lane.process
+                if lane.state == IDLE and self.waiting:
+                    self._idle(lane)
+                elif lane.state == BUSY and lane.owner is None and process is not None:
+                    process.reason = process.reason or "a call was interrupted while it was given back"
 
     def cancel(self, ticket: Ticket) -> None:
         """From another thread than the one that is in call()."""
         with self.lock:
-            if ticket in self.waiting:
-                self.waiting.remove(ticket)
+            if ticket in self.waiting and ticket.lane is None:
                 ticket.error = WorkerCancelled("the call was cancelled before it began")
-                ticket.turn.release()
+                self._wake(ticket)
             elif ticket.lane is not None and ticket.lane.owner is ticket and ticket.process is not None:
                 ticket.lane.deadline = time.monotonic() + self.limits.grace
                 ticket.process.tell(wire.CANCEL, ticket.call)
@@ -273,9 +295,8 @@ class Pool:
     def dismiss(self, error: WorkerError) -> None:
         """Under the lock: nobody who waits will be served."""
         while self.waiting:
-            ticket = self.waiting.popleft()
-            ticket.error = error
-            ticket.turn.release()
+            self.waiting[0].error = error
+            self._wake(self.waiting[0])
 
 
 def _limit(stream: socket.socket, ticket: Ticket) -> None:
@@ -303,9 +324,9 @@ class Supervisor:
         pool = self.pool
         try:
             while True:
-                now = time.monotonic()
+                pool.repair()
                 for lane in pool.lanes:
-                    self._tend(lane, now)
+                    self._tend(lane, time.monotonic())
                 if pool.closing is not None:
                     with pool.lock:
                         pool.dismiss(WorkerClosed(f"worker {pool.spec.name} was closed"))

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,11 @@ def interpreter_of(env: str | os.PathLike[str] | None) -> str:
     raise WorkerStartError(f"no Python in {path}: expected an environment's directory, with bin/python, or an interpreter")
 
 
-def environ_for(extra: dict[str, str] | None) -> dict[str, str]:
-    result = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
+def environ_for(python: str, extra: Mapping[str, str | None] | None) -> dict[str, str]:
+    result: dict[str, str | None] = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
+    result["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(python), os.environ.get("PATH")]))
     result.update(extra or {})
-    return result
+    return {key: value for key, value in result.items() if value is not None}
 
 
 class Output:

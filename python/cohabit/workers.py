@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Callable, Union
 
@@ -36,7 +37,8 @@ class Worker:
                  `close()`, called at the end, and `allow_pickle = True`
     path         where that module is looked for first; default: the current directory
     workers      how many processes of this kind; each makes an object of its own, calls go to an idle one
-    environ      environment variables, added to this process's (PYTHONPATH and its like are not handed on)
+    environ      environment variables, added to this process's; None removes one. PYTHONPATH and its like are not
+                 handed on, and PATH begins with the environment's own programs
     pickle       values that the protocol has no form for are pickled, if the object's `allow_pickle` agrees. Only
                  for environments whose code you trust as your own
     log          called with each line that the processes print; default: to sys.stderr; False: not at all
@@ -54,7 +56,7 @@ class Worker:
     """
 
     def __init__(self, framework: str | None = None, *, env: StrPath | None = None, setup: str | None = None,
-                 path: StrPath | None = None, workers: int = 1, environ: dict[str, str] | None = None,
+                 path: StrPath | None = None, workers: int = 1, environ: Mapping[str, str | None] | None = None,
                  pickle: bool = False, log: Callable[[str], Any] | bool | None = None, start_timeout: float = 120,
                  heartbeat: float = 1, heartbeat_timeout: float = 60, grace: float = 2, max_pause: float = 10, max_restarts: int = 3,
                  max_waiting: int = 1000):
@@ -66,7 +68,8 @@ class Worker:
             raise WorkerStartError(f"workers is {workers}: expected 1 or more")
         self.name = framework or str(setup)
         settings = {"framework": framework, "setup": setup, "path": os.path.abspath(path or os.getcwd()), "pickle": pickle}
-        spec = Spec(self.name, interpreter_of(env), settings, environ_for(environ), os.getcwd(), _log(log))
+        python = interpreter_of(env)
+        spec = Spec(self.name, python, settings, environ_for(python, environ), os.getcwd(), _log(log))
         limits = Limits(start_timeout, heartbeat, heartbeat_timeout, grace, max_pause, max_restarts, max_waiting)
         self._pool = Pool(spec, workers, limits)
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -90,10 +93,13 @@ class Worker:
         """call() for asyncio. Cancelling the task cancels the call."""
         import asyncio
 
+        self._pool.refuse()
         ticket = self._pool.ticket(timeout)
         future: Future[Any] = Future()
         self._tasks.put(_Task(self._pool, ticket, future, name, args, named))
         self._more_threads()
+        if self._pool.closing is not None:  # meanwhile: is anybody left to take it?
+            _serve_rest(self._tasks)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -198,9 +204,21 @@ def _serve(tasks: queue.SimpleQueue[Any]) -> None:
     while True:
         task = tasks.get()
         if task is None:
+            _serve_rest(tasks)
             return
         task()
         del task  # not until the next one comes: it holds arguments and a result
+
+
+def _serve_rest(tasks: queue.SimpleQueue[Any]) -> None:
+    """After close(): each of them is refused at once."""
+    try:
+        while True:
+            task = tasks.get_nowait()
+            if task is not None:
+                task()
+    except queue.Empty:
+        pass
 
 
 def _forgotten(pool: Pool, tasks: queue.SimpleQueue[Any], threads: int) -> None:

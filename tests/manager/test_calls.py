@@ -213,3 +213,18 @@ def test_asyncio(make_worker) -> None:
 
 def test_calls_run_in_the_main_thread(make_worker) -> None:
     assert make_worker().call("thread_is_main")
+
+
+def test_asyncio_after_close_does_not_hang(make_worker) -> None:
+    worker = make_worker()
+
+    async def main() -> None:
+        tasks = [asyncio.ensure_future(worker.acall("sleep", 0.1)) for _ in range(20)]
+        await asyncio.sleep(0.3)
+        await asyncio.get_running_loop().run_in_executor(None, worker.close)
+        answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+        assert answers[0] == 0.1 and isinstance(answers[-1], cohabit.WorkerClosed)
+        with pytest.raises(cohabit.WorkerClosed):
+            await worker.acall("echo", 1)
+
+    asyncio.run(main())

@@ -246,3 +246,43 @@ def test_the_worker_holds_no_descriptor_of_the_caller(make_worker, tmp_path: Pat
         files = make_worker().call("open_files")
     assert not any("secret" in name for name in files)
     assert sum("memfd:cohabit" in name for name in files) <= 2
+
+
+def test_what_an_interrupt_cut_off_is_finished(make_worker) -> None:
+    """The states that Ctrl-C can leave between two lines under the lock, made by hand."""
+    from cohabit import _worker_pool as inside
+
+    worker = make_worker()
+    pid = worker.call("pid")
+    pool, lane = worker._pool, worker._pool.lanes[0]
+
+    def waiter() -> inside.Ticket:
+        with pool.lock:  # busy, so that the next call waits
+            lane.state = inside.BUSY
+            lane.owner = inside.Ticket(0, None)
+        thread = threading.Thread(target=lambda: answers.append(worker.call("pid")))
+        thread.start()
+        threads.append(thread)
+        while not pool.waiting:
+            time.sleep(0.01)
+        return pool.waiting[0]
+
+    answers: list = []
+    threads: list[threading.Thread] = []
+    ticket = waiter()
+    with pool.lock:  # handed over, and not woken
+        pool._assign(lane, ticket)
+    pool.wake()
+    threads[0].join(10)
+    waiter()
+    with pool.lock:  # idle, and nobody told
+        lane.owner, lane.state = None, inside.IDLE
+    pool.wake()
+    threads[1].join(10)
+    assert answers == [pid, pid]
+    waiter()
+    with pool.lock:  # not given back to the end
+        lane.owner = None
+    pool.wake()
+    threads[2].join(10)
+    assert len(answers) == 3 and answers[2] != pid
