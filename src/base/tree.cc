@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 namespace cohabit {
@@ -147,6 +148,13 @@ Tree::Tree(std::string root) : root_(std::move(root)) {
     std::free(resolved);
   }
   while (!root_.empty() && root_.back() == '/') root_.pop_back();
+}
+
+Result<void> Tree::check_root() const {
+  const auto status = stat("/");
+  if (status && status->is_directory()) return {};
+  return fail("expected a directory to read files below, but " + root_ +
+              (status ? " is none" : ": " + std::string(std::strerror(status.error()))));
 }
 
 tl::expected<FileStatus, int> Tree::stat(const std::string& path) const {

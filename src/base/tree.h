@@ -37,6 +37,8 @@ class Tree {
   explicit Tree(std::string root = "");
 
   const std::string& root() const { return root_; }
+  // A sentence if the root is not a directory.
+  Result<void> check_root() const;
   // Follows symlinks. The error is errno (ENOENT, EACCES, ENOTDIR, ELOOP, ...).
   tl::expected<FileStatus, int> stat(const std::string& path) const;
   // A file descriptor (O_RDONLY|O_CLOEXEC) or errno; the caller closes it. Only regular files are

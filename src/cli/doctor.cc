@@ -97,6 +97,19 @@ Result<std::vector<std::string>> recorded_imports(const Trace& trace,
                   fmt::join(known, ", "), fmt::join(wanted, ", ")));
 }
 
+// The owners of files come from the environment: another one's would be wrong.
+Result<void> check_same_environment(const World& world, const std::string& wanted,
+                                    const std::string& program) {
+  if (wanted.empty()) return {};
+  const auto given = find_interpreter(world.tree, wanted);
+  const auto recorded = find_interpreter(world.tree, program);
+  if (!given || !recorded || given->prefix == recorded->prefix) return {};
+  return fail(
+      fmt::format("the trace was recorded in {}, not in {}: leave the environment out, or record "
+                  "it with `cohabit trace`",
+                  recorded->prefix, given->prefix));
+}
+
 // A recorded run: given, or made now.
 Result<void> examine_recorded(const DoctorOptions& options, const Subject& subject, World& world,
                               report::Report& report) {
@@ -104,6 +117,8 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
       options.replay.empty() ? record(options, subject, world) : read_trace_file(options.replay);
   if (!trace) return tl::unexpected<Error>(trace.error());
   // A trace may be of a program that is no Python, or of an environment that is gone.
+  if (auto same = check_same_environment(world, subject.environment, trace->start.program); !same)
+    return same;
   (void)choose_environment(
       world, subject.environment.empty() ? trace->start.program : subject.environment);
   world.machine = recorded_machine(world.tree, trace->start);
@@ -258,6 +273,7 @@ Result<int> doctor(const DoctorOptions& options) {
   const auto configuration = configure(options);
   if (!configuration) return tl::unexpected<Error>(configuration.error());
   const Tree tree(options.root);
+  if (auto good = tree.check_root(); !good) return tl::unexpected<Error>(good.error());
   auto report = examine(options, tree);
   if (!report) return tl::unexpected<Error>(report.error());
   report->suppressed = apply_policy(configuration->policy, report->environment, report->findings);

@@ -42,12 +42,14 @@ std::string verdict(const report::Order& order, const sim::Simulation& simulatio
 }
 
 // Points that are the same for several orders are told once.
-void add_unknowns(const Machine& machine, const Sequence& sequence, report::Report& report) {
+void add_unknowns(const Machine& machine, const Sequence& sequence,
+                  const sim::Simulation& simulation, report::Report& report) {
   std::unordered_set<std::string> known(report.unknowns.begin(), report.unknowns.end());
   const auto add = [&](const std::string& text) {
     if (known.insert(text).second) report.unknowns.push_back(text);
   };
   for (const std::string& problem : machine.problems) add(problem);
+  for (const std::string& problem : simulation.problems()) add(problem);
   for (const std::string& spot : sequence.trace.blind_spots) add(spot);
   if (!sequence.plan) return;
   for (const std::string& problem : sequence.plan->problems) add(problem);
@@ -264,8 +266,7 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
     if (order.verdict == "sound") order.verdict = "unknown";
   }
   report.orders.push_back(std::move(order));
-  add_unknowns(world.machine, sequence, report);
-  for (const std::string& problem : simulation.problems()) report.unknowns.push_back(problem);
+  add_unknowns(world.machine, sequence, simulation, report);
 
   if (!outputs.loads.empty())
     if (auto done = write_file(outputs.loads, report::loads_table(simulation)); !done) return done;

@@ -263,6 +263,7 @@ report::RepairReport RepairCase::run() {
 
 Result<report::RepairReport> find_repairs(const RepairRequest& request) {
   const Tree tree(request.root);
+  if (auto good = tree.check_root(); !good) return tl::unexpected<Error>(good.error());
   RepairCase repair_case(request, tree);
   if (auto ready = repair_case.prepare(); !ready) return tl::unexpected<Error>(ready.error());
   return repair_case.run();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -39,6 +40,7 @@ Result<sim::Options> simulation_options(const ReplayOptions& options) {
 
 struct Outputs {
   std::string trace, loads, bindings, results;
+  bool are_none() const { return loads.empty() && bindings.empty() && results.empty(); }
 };
 
 Result<void> write_outputs(const sim::Simulation& simulation, const Outputs& outputs) {
@@ -61,6 +63,17 @@ void print_stats(const sim::Simulation& simulation, double seconds, int round) {
              simulation.missing().size(), simulation.problems().size());
 }
 
+void print_counts(const sim::Simulation& simulation) {
+  const auto& results = simulation.results();
+  const auto failed = std::count_if(results.begin(), results.end(),
+                                    [](const sim::CallResult& one) { return one.failed; });
+  fmt::print(
+      "{} calls, {} of them failed; {} files loaded, {} symbols bound, {} without a "
+      "definition\n",
+      results.size(), failed, simulation.load_order().size(), simulation.bindings().size(),
+      simulation.missing().size());
+}
+
 Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
   const auto begin_first = std::chrono::steady_clock::now();
   auto settings = simulation_options(options);
@@ -68,7 +81,7 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
   auto trace = read_trace_file(outputs.trace);
   if (!trace) return tl::unexpected<Error>(trace.error());
   const Tree tree(options.root);
-  if (!tree.stat("/")) return fail("there is no directory " + options.root);
+  if (auto good = tree.check_root(); !good) return good;
   Images images(tree);
   const Machine machine = recorded_machine(tree, trace->start);
   sim::BindingCache cache;
@@ -85,6 +98,7 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
       fmt::print(stderr, "note: {}\n", problem);
     if (!simulation.start_error().empty())
       fmt::print(stderr, "the process would not start: {}\n", simulation.start_error());
+    if (outputs.are_none() && !options.stats) print_counts(simulation);
     if (auto written = write_outputs(simulation, outputs); !written) return written;
   }
   return {};

@@ -94,11 +94,23 @@ std::vector<Failure> fatal_failures(const Case& examined) {
   return {};
 }
 
+// "{}" in a headline stands for what the loader's message is about.
+std::string with_subject(std::string_view headline, const Failure& failure,
+                         const std::string& party) {
+  std::string text(headline);
+  std::string subject = failure.message.substr(0, failure.message.find(": "));
+  subject.erase(0, subject.rfind('/') + 1);
+  const size_t at = text.find("{}");
+  if (at == text.npos) return text;
+  if (subject == party) return "the file itself is not found";
+  return text.replace(at, 2, subject);
+}
+
 std::string describe(const Case& examined, const Failure& failure, sim::ObjectId party,
                      std::string_view headline) {
   const std::string asked = failure.name.substr(failure.name.rfind('/') + 1);
   const std::string name = party == kNone ? asked : short_name(examined.process, party);
-  std::string text = fmt::format("{}: {}", name, headline);
+  std::string text = fmt::format("{}: {}", name, with_subject(headline, failure, name));
   if (party != kNone && failure.opened != kNone && party != failure.opened)
     text += fmt::format(", so {} does not load", asked);
   return text + when_imported(examined);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "findings/unclaimed.h"
+
 namespace cohabit {
 namespace {
 
@@ -63,6 +65,18 @@ bool Ownership::is_absent(uint32_t distribution) const {
 
 // What a requirement brings that is not there itself, it does not bring: vtk requires matplotlib
 // for a part that `import vtk` leaves alone, and so has no use for matplotlib's pillow.
+std::vector<uint32_t> Ownership::brought_without(const std::vector<uint32_t>& left_out) const {
+  std::vector<uint32_t> reached;
+  for (const uint32_t one : requested)
+    if (!contains(left_out, one)) reached.push_back(one);
+  for (size_t at = 0; at < reached.size(); at++) {
+    if (is_absent(reached[at]) && !contains(requested, reached[at])) continue;
+    for (const uint32_t next : distributions[reached[at]].always)
+      if (!contains(reached, next) && !contains(left_out, next)) reached.push_back(next);
+  }
+  return reached;
+}
+
 bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
   if (imports.empty()) return true;
   for (const std::string& name : imports) {  // an extension module imported by its own name
@@ -70,17 +84,16 @@ bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
     if (file_of_object[object].rfind(stem, 0) == 0) return true;
   }
   if (requested.empty()) return true;
-  const std::vector<uint32_t>& providers = owners(provider);
-  std::vector<uint32_t> reached;
-  for (const uint32_t one : requested)
-    if (!contains(providers, one)) reached.push_back(one);
-  for (size_t at = 0; at < reached.size(); at++) {
-    if (is_absent(reached[at]) && !contains(requested, reached[at])) continue;
-    for (const uint32_t next : distributions[reached[at]].always)
-      if (!contains(reached, next) && !contains(providers, next)) reached.push_back(next);
-  }
-  return std::any_of(owners(object).begin(), owners(object).end(),
-                     [&](uint32_t owner) { return contains(reached, owner); });
+  const auto is_one_of = [&](const std::vector<uint32_t>& list) {
+    return std::any_of(owners(object).begin(), owners(object).end(),
+                       [&](uint32_t owner) { return contains(list, owner); });
+  };
+  if (is_one_of(brought_without(owners(provider)))) return true;
+  // A package without metadata says nothing of what it needs: what nobody else brings, it did.
+  const bool asks_silently = std::any_of(requested.begin(), requested.end(), [&](uint32_t one) {
+    return !distributions[one].package.empty();
+  });
+  return asks_silently && !owners(object).empty() && !is_one_of(brought_without({}));
 }
 
 std::vector<Requirement> read_requirements(std::string_view metadata) {
@@ -102,17 +115,29 @@ std::vector<Requirement> read_requirements(std::string_view metadata) {
   return names;
 }
 
-void find_owners(const Distributions& distributions, const sim::Simulation& simulation,
-                 Ownership& ownership) {
+// What the last process brought is forgotten.
+void forget_packages(const Distributions& distributions, Ownership& ownership) {
+  const size_t installed = distributions.all().size();
+  ownership.distributions.resize(installed);
+  std::erase_if(ownership.requested, [&](uint32_t one) { return one >= installed; });
+}
+
+void find_owners(const Tree& tree, const Distributions& distributions,
+                 const sim::Simulation& simulation, Ownership& ownership) {
+  forget_packages(distributions, ownership);
   ownership.of_object.clear();
   ownership.file_of_object.clear();
+  UnclaimedPackages packages(tree, distributions, ownership);
   for (const sim::Object& object : simulation.objects()) {
-    std::vector<uint32_t>& owners = ownership.of_object.emplace_back();
+    std::vector<uint32_t> owners;
     ownership.file_of_object.push_back(object.name.substr(object.name.rfind('/') + 1));
-    if (object.image == kNone) continue;
-    for (const Distribution* one :
-         distributions.owners(simulation.images()[object.image].real_path))
-      owners.push_back(static_cast<uint32_t>(one - distributions.all().data()));
+    if (object.image != kNone) {
+      const std::string& path = simulation.images()[object.image].real_path;
+      for (const Distribution* one : distributions.owners(path))
+        owners.push_back(static_cast<uint32_t>(one - distributions.all().data()));
+      if (owners.empty()) owners = packages.owner_of(path, ownership.owners(object.by));
+    }
+    ownership.of_object.push_back(std::move(owners));
   }
 }
 
@@ -124,7 +149,7 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
     return static_cast<uint32_t>(one - distributions.all().data());
   };
   for (const Distribution& one : distributions.all()) {
-    OwnerDistribution owner{one.name, one.version, {}, {}, !one.native_files.empty()};
+    OwnerDistribution owner{one.name, one.version, {}, {}, !one.native_files.empty(), {}};
     const auto metadata = tree.read_text(one.metadata + "/METADATA");
     for (const Requirement& requirement : read_requirements(metadata.value_or(""))) {
       const Distribution* needed = distributions.find(requirement.name);
@@ -135,7 +160,7 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
     ownership.distributions.push_back(std::move(owner));
     if (provides_one_of(one, ownership.imports)) ownership.requested.push_back(index_of(&one));
   }
-  find_owners(distributions, simulation, ownership);
+  find_owners(tree, distributions, simulation, ownership);
   return ownership;
 }
 

@@ -18,10 +18,11 @@ struct OwnerDistribution {
   std::vector<uint32_t> needs;   // installed distributions that its metadata asks for, extras too
   std::vector<uint32_t> always;  // those that do not stand in an extra
   bool has_native_files = false;
+  std::string package;  // not installed: the directory of a package that nobody claims
 };
 
 struct Ownership {
-  std::vector<OwnerDistribution> distributions;
+  std::vector<OwnerDistribution> distributions;  // the installed, in order; then bare packages
   std::vector<std::vector<uint32_t>>
       of_object;  // by ObjectId: all that claim the file; none: system
 
@@ -45,6 +46,8 @@ struct Ownership {
   // Whether `object` is there for something that was asked for beside the provider's distribution:
   // a trap that a framework sets for libraries it drags in itself is not sprung by importing it.
   bool serves_request(uint32_t object, uint32_t provider) const;
+  // The requested distributions and what they ask for, as if those left out were not there.
+  std::vector<uint32_t> brought_without(const std::vector<uint32_t>& left_out) const;
 };
 
 // From the installed metadata. Requirements that stand in extras count: what is asked for and
@@ -52,8 +55,8 @@ struct Ownership {
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
                          const sim::Simulation& simulation, std::vector<std::string> imports);
 // The objects' part of it anew, for another process of the same imports.
-void find_owners(const Distributions& distributions, const sim::Simulation& simulation,
-                 Ownership& ownership);
+void find_owners(const Tree& tree, const Distributions& distributions,
+                 const sim::Simulation& simulation, Ownership& ownership);
 // The Requires-Dist fields of METADATA: names as written there.
 struct Requirement {
   std::string name;

@@ -158,8 +158,10 @@ Library library_of(const ProcessView& process, ObjectId id) {
   Library library{path_of(process, id), "", ""};
   const auto& owners = process.ownership().owners(id);
   if (!owners.empty()) {
-    library.distribution = process.ownership().distributions[owners.back()].name;
-    library.version = process.ownership().distributions[owners.back()].version;
+    const OwnerDistribution& owner = process.ownership().distributions[owners.back()];
+    if (!owner.package.empty()) return library;  // that is no distribution
+    library.distribution = owner.name;
+    library.version = owner.version;
   }
   return library;
 }

@@ -56,7 +56,7 @@ Ownership JudgedProcess::run(const RepairFacts& facts, const std::vector<std::st
   if (known == facts.ownerships.end())
     return facts.ownerships[imports] =
                read_ownership(facts.tree, facts.distributions, simulation_, imports);
-  find_owners(facts.distributions, simulation_, known->second);
+  find_owners(facts.tree, facts.distributions, simulation_, known->second);
   return known->second;
 }
 

@@ -88,6 +88,14 @@ std::string draw_blocks(const Finding& finding) {
   return text;
 }
 
+// The text may say what it is about, or end before it ("raised in line 3 of").
+std::string with_library(const Evidence& row) {
+  const std::string name = row.library.substr(row.library.rfind('/') + 1);
+  const bool is_said = row.text.find(name) != std::string::npos;  // "" is always said
+  return is_said || row.kind == "search" ? row.text
+                                         : fmt::format("{} {}", row.text, shorten(row.library));
+}
+
 std::string draw_rest(const Finding& finding) {
   std::string text;
   size_t shown = 0;
@@ -99,7 +107,7 @@ std::string draw_rest(const Finding& finding) {
     } else if (row.kind == "observed") {
       text += fmt::format("   = observed: {}\n", row.text);
     } else {
-      text += fmt::format("{}{}\n", kGutter, row.text);
+      text += fmt::format("{}{}\n", kGutter, with_library(row));
     }
   }
   if (left) text += fmt::format("{}and {} more place{}\n", kGutter, left, left == 1 ? "" : "s");

@@ -258,3 +258,21 @@ def test_hook_and_action_are_what_their_readers_expect(repo: Path) -> None:
     assert action["runs"]["using"] == "composite"
     script = "".join(step["run"] for step in action["runs"]["steps"])
     assert "${{" not in script  # inputs never become part of a script
+
+
+def test_a_trace_of_another_environment_is_refused(cohabit: str, world: Path, tmp_path: Path) -> None:
+    """Which distribution owns a file comes from the environment: with another one owners would be wrong."""
+    other = tmp_path / "other"
+    shutil.copytree(world / "env", other, symlinks=True)
+    trace = tmp_path / "a.trace"
+    program = other / "bin" / "python3"
+    trace.write_text(casefile.make_trace("ended 0\n", program, other))
+    said = run(cohabit, "doctor", world / "env", "--replay", trace, code=2).stderr
+    assert str(other) in said and str(world / "env") in said
+    run(cohabit, "doctor", other, "--replay", trace, code=0)
+
+
+def test_a_root_that_is_not_there_is_named(cohabit: str, tmp_path: Path) -> None:
+    for command in ("doctor", "fix"):
+        said = run(cohabit, command, "/env", "--root", tmp_path / "nowhere", code=2).stderr
+        assert f"{tmp_path}/nowhere: No such file or directory" in said

@@ -6,7 +6,7 @@ namespace {
 
 std::vector<Finding> check(const Case& examined) {
   return failed_opens(examined, "cannot open shared object file",
-                      "a library that it needs is not found",
+                      "{}, which it needs, is not found",
                       "install the package that brings it, in the version that the name asks for");
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "findings/rules/rules.h"
@@ -16,6 +17,15 @@ std::string how_it_ended(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
+// No program does that to itself: a limit, a supervisor or the kernel's out-of-memory killer did.
+std::string what_to_read(int status) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    return "something outside ended it: see whether memory ran out (`dmesg`, the container's "
+           "limits), or who sets a time limit";
+  return "read what the program printed: the cause is in its own code, or in what is missing from "
+         "the environment";
+}
+
 std::vector<Finding> check(const Case& examined) {
   if (!examined.failed()) return {};
   Finding finding;
@@ -24,10 +34,7 @@ std::vector<Finding> check(const Case& examined) {
   finding.headline =
       fmt::format("the run {}, and nothing in its loading and binding explains it{}",
                   how_it_ended(*examined.trace.exit_status), when_imported(examined));
-  finding.help.push_back(
-      {"read what the program printed: the cause is in its own code, or in what "
-       "is missing from the environment",
-       "", Safety::kManual});
+  finding.help.push_back({what_to_read(*examined.trace.exit_status), "", Safety::kManual});
   return {std::move(finding)};
 }
 
