@@ -796,6 +796,10 @@ class Packets:
         return kind, call, struct.unpack_from(f"<{count}Q", data, HEAD)
 
 
+# Functions of these take nothing but tensors: without setup, arrays are made ones first, in place where that goes.
+_TENSORS = {"torch": "from_numpy", "paddle": "to_tensor"}
+
+
 class Target:
     """What the names of calls mean here."""
 
@@ -818,7 +822,22 @@ class Target:
             found = self._dotted(name)
         if not callable(found):
             raise TypeError(f"{name!r} is a {type(found).__name__}, which cannot be called")
+        if self.object is None and self.framework in _TENSORS and "numpy" in sys.modules and not name.endswith("from_numpy"):
+            return lambda *args, **named: found(*self._tensors(args), **self._tensors(named))
         return found
+
+    def _tensors(self, value):
+        if type(value) in (list, tuple):
+            return type(value)(map(self._tensors, value))
+        if type(value) is dict:
+            return {key: self._tensors(item) for key, item in value.items()}
+        if not isinstance(value, sys.modules["numpy"].ndarray):
+            return value
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that an array is read-only
+            return getattr(sys.modules[self.framework], _TENSORS[self.framework])(value)
 
     def _dotted(self, name: str):
         first, *rest = name.split(".")
