@@ -29,6 +29,7 @@ import socket
 import struct
 import threading
 import weakref
+from typing import Any
 
 VERSION = 1
 CALL, RESULT, ERROR, PING, PONG, CANCEL, CLOSE = range(1, 8)
@@ -133,6 +134,7 @@ class Arena:
         else:
             chunk = self._grow(rounded)
             start = chunk.take(rounded)
+            assert start is not None
         self.blocks[start] = [size, 1, chunk]
         return start, chunk
 
@@ -246,27 +248,31 @@ def _of_dlpack(value) -> tuple[str, tuple, int, object]:
     if int(device[0]) not in (1, 3):
         raise Unsendable(f"a {type(value).__name__} on device {tuple(map(int, device))} cannot be sent: copy it to "
                          "the CPU first (memory of a GPU is not shared between processes)")
-    for attempt in range(2):
-        capsule = value.__dlpack__()
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        tensor = _DLTensor.from_address(pointer(capsule, b"dltensor"))
-        shape = tuple(tensor.shape[: tensor.ndim])
-        if not tensor.strides or _is_contiguous(shape, tensor.strides[: tensor.ndim]):
-            break
-        if attempt or not hasattr(value, "contiguous"):
-            raise Unsendable(f"a {type(value).__name__} that is not contiguous cannot be sent")
-        value = value.contiguous()
+    capsule, tensor = _open_dlpack(value)
+    if not _is_contiguous(tensor) and hasattr(value, "contiguous"):
+        capsule, tensor = _open_dlpack(value.contiguous())
+    if not _is_contiguous(tensor):
+        raise Unsendable(f"a {type(value).__name__} that is not contiguous cannot be sent")
     code, size = tensor.code, tensor.bits // 8
     kind = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}.get(code)
     if tensor.lanes != 1 or (kind is None and (code, size) != (4, 2)):
         raise Unsendable(f"a {type(value).__name__} with elements of DLPack's type {code}, {tensor.bits} bits, cannot be sent")
     name = "bfloat16" if kind is None else ("|" if size == 1 else "<") + kind + str(size)
-    return name, shape, (tensor.data or 0) + tensor.byte_offset, capsule
+    return name, tuple(tensor.shape[: tensor.ndim]), (tensor.data or 0) + tensor.byte_offset, capsule
 
 
-def _is_contiguous(shape, strides) -> bool:
-    step = 1
+def _open_dlpack(value) -> tuple:
+    """The capsule, which keeps the tensor alive, and the tensor."""
+    capsule = value.__dlpack__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return capsule, _DLTensor.from_address(pointer(capsule, b"dltensor"))
+
+
+def _is_contiguous(tensor: _DLTensor) -> bool:
+    if not tensor.strides:
+        return True
+    shape, strides, step = tensor.shape[: tensor.ndim], tensor.strides[: tensor.ndim], 1
     for length, stride in zip(reversed(shape), reversed(strides)):
         if length != 1 and stride != step and 0 not in shape:
             return False
@@ -405,11 +411,14 @@ class Encoder:
             self._subclass(value, depth)
 
     def _subclass(self, value, depth: int) -> None:
-        for kind in (str, bytes, int, float, tuple, list, dict):
+        kinds: tuple = (bytes, int, float, tuple, list, dict)
+        for kind in kinds:
             if isinstance(value, kind):
-                plain = kind.__str__(value) if kind is str else kind(value)
-                self.value(plain if type(plain) is kind else kind(plain), depth)
+                self.value(kind(value), depth)
                 return
+        if isinstance(value, str):
+            self.value(str.__str__(value), depth)
+            return
         if type(value) is complex:
             self.out += b"c" + struct.pack("<dd", value.real, value.imag)
         elif self.link.pickle:
@@ -465,12 +474,12 @@ class Encoder:
         name = _TYPES.get(view.format.lstrip("@=<"))
         if name is None or not view.c_contiguous:
             raise Unsendable(f"a memoryview of format {view.format!r} cannot be sent: expected contiguous numbers")
-        flat = view.cast("B")
+        flat, shape = view.cast("B"), tuple(view.shape or ())
         if not view.readonly and view.nbytes:
             address = ctypes.addressof((ctypes.c_ubyte * view.nbytes).from_buffer(flat))
-            self._array(name, tuple(view.shape), PLAIN, address, view.itemsize)
+            self._array(name, shape, PLAIN, address, view.itemsize)
             return
-        self._array_head(name, tuple(view.shape), PLAIN)
+        self._array_head(name, shape, PLAIN)
         if view.nbytes < INLINE:
             self.out += b"\0" + flat
             return
@@ -621,7 +630,8 @@ class Decoder:
         for length in shape:
             size *= length
         if self._take(1)[0]:
-            data, offset, _, shared = self._part(size)
+            block, offset, _, shared = self._part(size)
+            data: ctypes.Array | bytearray = block
         else:
             data, offset, shared = bytearray(self._take(size)), 0, False
         if numpy is None or dtype is None:
@@ -679,7 +689,7 @@ def _plain(name: str, shape: tuple, flags: int, data: memoryview, shared: bool):
     if shared:
         data = data.toreadonly()
     if data.nbytes:
-        data = data.cast(_FORMATS[name], shape)
+        data = data.cast(_FORMATS[name], shape)  # type: ignore[call-overload]
     return data[()] if flags & SCALAR else data
 
 
@@ -913,7 +923,8 @@ class Server:
             try:
                 if call in self.cancelled:
                     raise Cancelled
-                name, args, named = self.link.decode(body)
+                message: Any = self.link.decode(body)
+                name, args, named = message
                 return RESULT, (self._start if call == 0 else self._find(name))(*args, **named)
             finally:
                 self.current = None
@@ -961,7 +972,7 @@ class Server:
             if len(self.cancelled) > 1000:  # of calls that ended before the word came
                 self.cancelled.clear()
             self.cancelled.add(call)
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGURG)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGURG)
         elif kind == CLOSE:
             self.link.socket.shutdown(socket.SHUT_RD)  # the call that runs is answered, then it ends
 
@@ -1014,7 +1025,7 @@ def main() -> None:
         sys.exit(f"cohabit worker: process {peer} of user {user} is not the caller that started this")
     faulthandler.enable()
     for output in (sys.stdout, sys.stderr):
-        output.reconfigure(line_buffering=True, errors="backslashreplace")
+        output.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     sys.argv[1:] = []
     try:
         Server(Link(stream, ours, theirs), Packets(socket.socket(fileno=control)), parent).serve()

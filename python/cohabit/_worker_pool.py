@@ -12,6 +12,7 @@ late answers of calls that were given up, buries them and starts the next. Lanes
 """
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
@@ -421,15 +422,21 @@ class Supervisor:
             lane.process, lane.state = process, STARTING
             lane.deadline = time.monotonic() + self.limits.start
         for pipe in process.outputs:
-            self._watch(pipe, lambda pipe=pipe: process.read_output(pipe) or self._unwatch(pipe))
-        self._watch(process.control, lambda: process.heard_control() or self._lost(lane, process))
+            self._watch(pipe, functools.partial(self._printed, process, pipe))
+        self._watch(process.control, lambda: self._controlled(lane, process))
         if process.pidfd is not None:
             self._watch(process.pidfd, lambda: self._bury(lane, None))
         self._watch(process.link.socket, lambda: self._answered_start(lane))
         process.begin()
 
-    def _lost(self, lane: Lane, process: Process) -> None:
-        """Its control socket is closed: it is ending, and has a moment for it."""
+    def _printed(self, process: Process, pipe: Any) -> None:
+        if not process.read_output(pipe):
+            self._unwatch(pipe)
+
+    def _controlled(self, lane: Lane, process: Process) -> None:
+        if process.heard_control():
+            return
+        # Its control socket is closed: it is ending, and has a moment for it.
         self._unwatch(process.control)
         with self.pool.lock:
             process.lost = True

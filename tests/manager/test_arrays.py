@@ -58,6 +58,14 @@ def test_memory_is_flat(make_worker) -> None:
     assert os.fstat(link.borrowed.file).st_size <= 16 << 20
 
 
+def test_sixteen_callers_in_order_and_memory_flat() -> None:
+    import mixed
+
+    told = mixed.run(5)
+    assert not told["wrong"] and told["least"] > 0, told
+    assert told["late_MiB"] < told["early_MiB"] + 40, told
+
+
 @pytest.mark.parametrize("caller, worker", [("3.11", "3.11"), ("3.9", "3.11"), ("3.11", "3.9")])
 def test_numpy(caller: str, worker: str) -> None:
     places.run_caller(places.arrays(caller), WITH + f"""

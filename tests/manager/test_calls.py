@@ -122,7 +122,7 @@ def test_timeout_gives_up_and_the_process_goes_on(make_worker) -> None:
         start = time.monotonic()
         with pytest.raises(cohabit.WorkerTimeout):
             worker.call(name, *args, timeout=0.2)
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 5
         assert worker.call("pid", timeout=20) == pid
 
 
@@ -166,21 +166,22 @@ def test_calls_go_to_idle_processes(make_worker) -> None:
     while len(worker.pids) < 2 or len({worker.call("pid") for _ in range(8)}) < 2:
         time.sleep(0.05)
     start = time.monotonic()
-    threads = [threading.Thread(target=worker.call, args=("sleep", 0.5)) for _ in range(2)]
+    threads = [threading.Thread(target=worker.call, args=("sleep", 1.5)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert time.monotonic() - start < 0.95
+    assert time.monotonic() - start < 2.8
 
 
 def test_too_many_waiting_calls_are_refused(make_worker) -> None:
     worker = make_worker(max_waiting=2)
     worker.call("echo", 0)
-    threads = [threading.Thread(target=worker.call, args=("sleep", 0.7)) for _ in range(3)]
+    threads = [threading.Thread(target=worker.call, args=("sleep", 1.5)) for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(0.3)
+    while len(worker._pool.waiting) < 2:
+        time.sleep(0.01)
     with pytest.raises(cohabit.WorkerBusy):
         worker.call("echo", 1)
     for thread in threads:
@@ -206,7 +207,7 @@ def test_asyncio(make_worker) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert await worker.acall("echo", 1) == 1
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 15
 
     asyncio.run(main())
 
@@ -220,10 +221,10 @@ def test_asyncio_after_close_does_not_hang(make_worker) -> None:
 
     async def main() -> None:
         tasks = [asyncio.ensure_future(worker.acall("sleep", 0.1)) for _ in range(20)]
-        await asyncio.sleep(0.3)
+        assert await tasks[0] == 0.1
         await asyncio.get_running_loop().run_in_executor(None, worker.close)
         answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
-        assert answers[0] == 0.1 and isinstance(answers[-1], cohabit.WorkerClosed)
+        assert isinstance(answers[-1], cohabit.WorkerClosed)
         with pytest.raises(cohabit.WorkerClosed):
             await worker.acall("echo", 1)
 

@@ -41,7 +41,7 @@ def test_only_the_standard_library_is_imported() -> None:
     names = {alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names}
     froms = {node.module for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)}
     optional = {"numpy", "pyarrow", "ml_dtypes"}  # each inside a try, where such a value is at hand
-    assert names - optional <= set(sys.stdlib_module_names) and froms == {"__future__"}
+    assert names - optional <= set(sys.stdlib_module_names) and froms == {"__future__", "typing"}
 
 
 def test_environ_is_added(make_worker) -> None:

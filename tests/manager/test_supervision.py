@@ -286,3 +286,21 @@ def test_what_an_interrupt_cut_off_is_finished(make_worker) -> None:
     pool.wake()
     threads[2].join(10)
     assert len(answers) == 3 and answers[2] != pid
+
+
+def test_pauses_grow_until_a_call_succeeds(make_worker) -> None:
+    lines: list[str] = []
+    worker = make_worker(log=lines.append)
+
+    def crash(times: int) -> list[str]:
+        del lines[:]
+        for _ in range(times):
+            with pytest.raises(cohabit.WorkerCrashed):
+                worker.call("leave", 1)
+        while len(lines) < times:
+            time.sleep(0.01)
+        return [line.rpartition("starts in ")[2] for line in lines]
+
+    assert crash(3) == ["0 s", "0.1 s", "0.2 s"]
+    assert worker.call("echo", 1) == 1
+    assert crash(1) == ["0 s"]

@@ -20,6 +20,8 @@ except cohabit.CohabitError as error:
     assert str(error), "an error without words"
 else:
     sys.exit("doctor() accepted an environment that does not exist")
+with cohabit.Worker("json") as worker:  # its own file is in the package
+    assert worker.call("json.loads", "[1]", timeout=60) == [1]
 print(cohabit.command())
 """
 
