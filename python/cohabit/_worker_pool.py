@@ -149,40 +149,44 @@ class Pool:
     def _exchange(self, ticket: Ticket, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         process = ticket.process
         assert process is not None
+        try:
+            frame = process.link.encode(wire.CALL, ticket.call, (name, args, named))
+            kind, body = self._send_and_receive(ticket, process, name, frame)
+            value = process.link.decode(body)
+            if kind == wire.RESULT:
+                return value
+            error = self._remote(value, name)
+        except wire.ProtocolError as lie:
+            ticket.phase = SENDING
+            process.reason = process.reason or f"it broke the protocol: {lie}"
+            self.wake()
+            raise process.crash() from None
+        raise error
+
+    def _send_and_receive(self, ticket: Ticket, process: Process, name: str, frame: bytearray) -> tuple[int, memoryview]:
         link = process.link
         try:
-            frame = link.encode(wire.CALL, ticket.call, (name, args, named))
             ticket.phase = SENDING
             _limit(link.socket, ticket)
             link.socket.sendall(frame)
             ticket.phase = WAITING
             _limit(link.socket, ticket)
             kind, call, body = link.read()
-            if call != ticket.call or kind not in (wire.RESULT, wire.ERROR):
-                raise wire.ProtocolError(f"the answer of call {call} where that of {ticket.call} was expected")
-            ticket.phase = DONE
-            value = link.decode(body)
         except socket.timeout:
             raise WorkerTimeout(f"{name} of worker {self.spec.name} did not end in time") from None
-        except wire.ProtocolError as error:
-            ticket.phase = SENDING
-            self._condemn(process, f"it broke the protocol: {error}")
-            raise process.crash() from None
         except (EOFError, OSError):
             raise self._ended(ticket, process) from None
-        if kind == wire.RESULT:
-            return value
-        raise self._remote(value, name)
+        if call != ticket.call or kind not in (wire.RESULT, wire.ERROR):
+            raise wire.ProtocolError(f"the answer of call {call} where that of {ticket.call} was expected")
+        ticket.phase = DONE
+        return kind, body
 
     def _remote(self, value: Any, name: str) -> WorkerError:
+        if type(value) is not tuple or [type(part) for part in value] != [str, str, str, tuple]:
+            raise wire.ProtocolError(f"a {type(value).__name__} where an error's description was expected")
         if value[0] == "Cancelled":
             return WorkerCancelled(f"{name} of worker {self.spec.name} was cancelled")
         return remote_error(*value)
-
-    def _condemn(self, process: Process, reason: str) -> None:
-        """Asks the supervisor to end a process."""
-        process.reason = process.reason or reason
-        self.wake()
 
     def _ended(self, ticket: Ticket, process: Process) -> WorkerError:
         with self.lock:
@@ -361,7 +365,7 @@ class Supervisor:
         for lane in self.pool.lanes:
             if lane.deadline is not None:
                 due.append(lane.deadline - now)
-            if lane.state == DOWN:
+            if lane.state == DOWN and self.pool.closing is None:
                 due.append(lane.next_start - now)
             if lane.process is not None and lane.process.pidfd is None:
                 due.append(0.1)
@@ -404,9 +408,10 @@ class Supervisor:
         if lane.deadline is not None and now >= lane.deadline:
             if lane.state == STARTING:
                 return f"it was not ready after {self.limits.start:g} s"
-            return f"it did not end a call that was given up {self.limits.grace:g} s before" \
-                if lane.draining is not None or lane.state == BUSY and not process.lost else "it gave up its connection"
-        if process.pinged is not None and now - process.pinged >= self.limits.silence:
+            if process.lost:
+                return "it gave up its connection"
+            return f"it did not end a call that was given up {self.limits.grace:g} s before"
+        if lane.state != STARTING and process.pinged is not None and now - process.pinged >= self.limits.silence:
             return f"it gave no sign of life for {self.limits.silence:g} s"
         return None
 

@@ -75,6 +75,21 @@ def test_what_cannot_be_sent_is_refused_and_the_worker_lives_on(make_worker) -> 
     assert worker.call("pid") == pid
 
 
+def test_an_argument_that_fails_to_be_read_is_the_callers_error(make_worker) -> None:
+    class Broken:
+        def __dlpack__(self, **_):
+            raise OSError("the device is gone")
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    worker = make_worker()
+    pid = worker.call("pid")
+    with pytest.raises(OSError, match="device is gone"):
+        worker.call("echo", [b"x" * 100_000, Broken()])
+    assert worker.call("pid") == pid
+
+
 def test_names(make_worker) -> None:
     worker = make_worker()
     for name in ("_private", "__init__", "kept", "missing", "pid.real", ""):

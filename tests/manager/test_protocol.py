@@ -182,6 +182,7 @@ DEEDS = {
     "another call's answer": ("data.sendall(link.encode(wire.RESULT, call + 1, None))", "the answer of call"),
     "a lying answer": ("frame = link.encode(wire.RESULT, call, [1]); frame[-13:-9] = bytes([255] * 4); data.sendall(frame)", "do not fit"),
     "a pickle": ("link.pickle = True; data.sendall(link.encode(wire.RESULT, call, {1}))", "a pickle came"),
+    "an error that is none": ("data.sendall(link.encode(wire.ERROR, call, [1]))", "an error's description"),
     "an endless answer": ("data.sendall(wire.HEADER.pack(b'cw', 1, 2, 1 << 31, call))", "at most"),
     "the end of the connection": ("data.shutdown(2)\n    import time; time.sleep(100)", "gave up its connection"),
 }
