@@ -168,6 +168,39 @@ def test_the_callers_kill_ends_the_workers() -> None:
     caller.communicate()
 
 
+def test_the_callers_kill_at_any_moment_of_a_start(tmp_path: Path) -> None:
+    """Between the fork, the request for the death signal and the first call there is no gap."""
+    code = f"""
+import cohabit, os
+print("begins", flush=True)
+workers = [cohabit.Worker(setup="service:make", environ={{"COHABIT_TEST_MARK": {str(tmp_path)!r}}}) for _ in range(3)]
+for worker in workers: worker.call("sleep", 1000)
+"""
+    env = dict(os.environ, PYTHONPATH=str(places.REPO / "python"))
+    for i in range(12):
+        caller = subprocess.Popen([sys.executable, "-c", code], cwd=places.HERE, env=env, stdout=subprocess.PIPE)
+        assert caller.stdout and caller.stdout.readline() == b"begins\n"
+        time.sleep(i * 0.03)
+        caller.kill()
+        caller.communicate()
+    end = time.monotonic() + 10
+    while (left := marked(str(tmp_path))) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not left
+
+
+def marked(mark: str) -> list[int]:
+    """Processes with this in their environment."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and mark.encode() in Path("/proc", entry, "environ").read_bytes():
+                found.append(int(entry))
+        except OSError:
+            pass  # ended meanwhile
+    return found
+
+
 def test_a_fork_of_the_caller_does_not_keep_them() -> None:
     """The fork holds the sockets' ends: the death signal must do it."""
     caller, pids = start_caller("""
