@@ -73,6 +73,12 @@ def left_behind(pids: set[int], files: int) -> list[str]:
     return result
 
 
+def wait_for_result(threads: list[Caller]) -> None:
+    before, end = sum(thread.results for thread in threads), time.monotonic() + 5
+    while sum(thread.results for thread in threads) == before and time.monotonic() < end:
+        time.sleep(0.002)
+
+
 def run(count: int, callers: int = 4, processes: int = 2, python: str | None = None, seed: int = 1) -> dict:
     chooser, stop, pids = random.Random(seed), threading.Event(), set()
     files = len(os.listdir("/proc/self/fd"))
@@ -83,7 +89,9 @@ def run(count: int, callers: int = 4, processes: int = 2, python: str | None = N
         for thread in threads:
             thread.start()
         while killed < count and time.monotonic() - start < 60 + count:
-            time.sleep(chooser.random() ** 2 / 2)  # some die at their start, most at work
+            if chooser.random() < 0.8:  # some die at their start, most at work
+                wait_for_result(threads)
+            time.sleep(chooser.random() ** 3 / 2)
             for pid in worker.pids:
                 pids.add(pid)
                 if chooser.random() < 0.5:
