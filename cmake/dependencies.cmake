@@ -37,3 +37,14 @@ target_include_directories(cohabit_re2 SYSTEM INTERFACE ${COHABIT_RE2_INCLUDE})
 find_library(COHABIT_RE2_SHARED NAMES re2)
 target_link_libraries(cohabit_re2 INTERFACE
   $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${COHABIT_RE2_SHARED},${COHABIT_RE2}> Threads::Threads)
+
+# SHA-256, static for the same reason; only the hash's own object files are taken from the archive.
+find_path(COHABIT_CRYPTO_INCLUDE openssl/sha.h)
+find_library(COHABIT_CRYPTO NAMES libcrypto.a)
+if(NOT COHABIT_CRYPTO OR NOT COHABIT_CRYPTO_INCLUDE)
+  message(FATAL_ERROR "The static libcrypto is missing: install it (Debian: apt-get install libssl-dev), or let "
+                      "`scripts/setup build` install all that the build needs")
+endif()
+add_library(cohabit_crypto INTERFACE)
+target_include_directories(cohabit_crypto SYSTEM INTERFACE ${COHABIT_CRYPTO_INCLUDE})
+target_link_libraries(cohabit_crypto INTERFACE ${COHABIT_CRYPTO})

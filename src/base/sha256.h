@@ -1,13 +1,24 @@
-// SHA-256 (FIPS 180-4), for comparing files with what a RECORD says of them. Plain code, 200 MB/s.
+// SHA-256 by OpenSSL's libcrypto, linked statically (the command needs the C library alone). It
+// takes the processor's own instructions where there are some: 600 MB/s on two busy cores.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 
 namespace cohabit {
 
-std::array<uint8_t, 32> sha256(Bytes bytes);
+using Sha256 = std::array<uint8_t, 32>;
+
+Sha256 sha256(Bytes bytes);
+// Of what is behind a descriptor, from where it stands to the end; nothing if it cannot be read.
+std::optional<Sha256> sha256_of_descriptor(int descriptor);
+
+std::string hexadecimal(const Sha256& digest);
+std::optional<Sha256> parse_hexadecimal(std::string_view text);
 
 }  // namespace cohabit

@@ -72,6 +72,8 @@ int run(int argc, char** argv) {
   cohabit::add_rules_command(app, exit_code);
   cohabit::add_explain_command(app, exit_code);
   cohabit::add_why_command(app, exit_code);
+  cohabit::add_snapshot_commands(app, exit_code);
+  cohabit::add_guard_command(app, exit_code);
   try {
     std::vector<char*> arguments = with_log_named(argc, argv);
     app.parse(static_cast<int>(arguments.size()), arguments.data());

@@ -18,5 +18,7 @@ void add_verify_command(CLI::App& app, int& exit_code);
 void add_rules_command(CLI::App& app, int& exit_code);
 void add_explain_command(CLI::App& app, int& exit_code);
 void add_why_command(CLI::App& app, int& exit_code);
+void add_snapshot_commands(CLI::App& app, int& exit_code);
+void add_guard_command(CLI::App& app, int& exit_code);
 
 }  // namespace cohabit

@@ -1,0 +1,127 @@
+#include "cli/kept_environment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "actions/snapshots/take.h"
+#include "cli/arguments.h"
+#include "cli/examine.h"
+#include "cli/gpu_options.h"
+#include "findings/fingerprint.h"
+#include "report/printable.h"
+
+namespace cohabit {
+namespace {
+
+// They change from shell to shell and mean nothing to a framework.
+const std::set<std::string, std::less<>> kPassing = {"_",       "PWD",   "OLDPWD",  "SHLVL",
+                                                     "COLUMNS", "LINES", "WINDOWID"};
+
+std::vector<SnapshotVariable> hashed_variables(const std::string& salt) {
+  constexpr size_t kDigits = 16;
+  std::vector<SnapshotVariable> result;
+  for (const auto& [name, value] : own_variables("")) {
+    if (kPassing.contains(name) || name.starts_with("COHABIT_")) continue;
+    const std::string text = fmt::format("{}\n{}={}", salt, name, value);
+    result.push_back({name, hexadecimal(sha256(Bytes(text))).substr(0, kDigits)});
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<KeptEnvironment> find_kept_environment(const std::string& place) {
+  const Tree tree("");
+  auto python = find_interpreter(tree, place);
+  if (!python) return tl::unexpected<Error>(python.error());
+  const auto prefix = tree.real_path(python->prefix);
+  if (!prefix) return fail(fmt::format("{} is not there", python->prefix));
+  if (*prefix == "/" || *prefix == "/usr")
+    return fail(
+        fmt::format("{} is the Python of the system, whose packages belong to its package "
+                    "manager: make a venv, or name one with --env",
+                    python->executable));
+  if (!python->found_by.empty())
+    fmt::print(stderr, "environment: {} (found by {})\n", python->prefix, python->found_by);
+  KeptEnvironment result;
+  result.prefix = *prefix;
+  result.distributions = Distributions::read(tree, *python);
+  result.claims = FileClaims::read(tree, result.distributions, result.prefix);
+  result.python = std::move(*python);
+  return result;
+}
+
+Result<Store> open_store(const KeptEnvironment& environment, Store::Access access) {
+  disk::take_limits_as_failures();
+  {
+    auto store = Store::open(environment.prefix, access);
+    if (!store || !store->exists()) return store;
+    if (store->read_journal().action == Journal::Action::kNone) {
+      if (access == Store::Access::kChange)
+        if (auto cleared = store->clear_stage(); !cleared)
+          return tl::unexpected<Error>(cleared.error());
+      return store;
+    }
+  }
+  auto store = Store::open(environment.prefix, Store::Access::kChange);
+  if (!store) return store;
+  const auto done = complete_interrupted(*store, environment.claims);
+  if (!done) return tl::unexpected<Error>(done.error());
+  if (!done->empty()) fmt::print(stderr, "{}\n", *done);
+  return store;
+}
+
+Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders) {
+  const Tree tree("");
+  World world(tree);
+  if (auto found = find_environment(world, environment.python.executable); !found)
+    return tl::unexpected<Error>(found.error());
+  world.machine = read_machine(tree, world.python->elf_machine);
+  report::Report report;
+  EnvironmentOptions about;
+  about.variables = own_variables("");
+  if (auto gpu = gpu_host_of(tree, world.machine, about.variables, {}))
+    about.gpu = std::move(*gpu);
+  else
+    return tl::unexpected<Error>(gpu.error());
+  examine_environment(world, report, std::move(about));
+  if (orders)
+    if (auto done = examine_orders(world, find_frameworks(world), own_variables(""), report); !done)
+      return tl::unexpected<Error>(done.error());
+  report = report::without_secrets(std::move(report), own_variables(""));
+  Examination result;
+  result.of = orders ? "orders" : "files";
+  for (const report::Order& order : report.orders)
+    result.verdicts[fmt::format("{}", fmt::join(order.imports, ", "))] = order.verdict;
+  for (const Finding& finding : report.findings)
+    result.fingerprints.push_back(fingerprint(finding, world.python->prefix));
+  result.findings = std::move(report.findings);
+  return result;
+}
+
+std::vector<SnapshotPackage> packages_of(const Distributions& distributions) {
+  std::vector<SnapshotPackage> packages;
+  for (const Distribution& distribution : distributions.all())
+    packages.push_back({distribution.name, distribution.version});
+  std::sort(packages.begin(), packages.end());
+  return packages;
+}
+
+SnapshotNotes notes_of(const KeptEnvironment& environment, const Examination& examination,
+                       const std::string& salt) {
+  SnapshotNotes notes;
+  notes.packages = packages_of(environment.distributions);
+  notes.variables = hashed_variables(salt);
+  notes.findings_of = examination.of;
+  for (size_t i = 0; i < examination.findings.size(); i++) {
+    const Finding& finding = examination.findings[i];
+    notes.findings.push_back({examination.fingerprints[i],
+                              std::string(severity_name(finding.severity)), finding.code,
+                              finding.headline});
+  }
+  return notes;
+}
+
+}  // namespace cohabit

@@ -1,0 +1,43 @@
+// An environment whose files are kept: what the commands about snapshots share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actions/snapshots/store.h"
+#include "facts/python/distributions.h"
+#include "facts/python/file_claims.h"
+#include "facts/python/interpreter.h"
+#include "facts/snapshots/snapshot.h"
+#include "findings/finding.h"
+
+namespace cohabit {
+
+struct KeptEnvironment {
+  std::string prefix;  // without symlinks
+  Interpreter python;
+  Distributions distributions;
+  FileClaims claims;
+};
+
+// `place` as find_interpreter takes it. Refuses what belongs to the system.
+Result<KeptEnvironment> find_kept_environment(const std::string& place);
+// Opens its store and completes what was interrupted, which it says on stderr.
+Result<Store> open_store(const KeptEnvironment& environment, Store::Access access);
+
+// What doctor says of it.
+struct Examination {
+  std::string of;  // "files", or "orders": those too
+  std::vector<Finding> findings;
+  std::vector<std::string> fingerprints;        // of the findings
+  std::map<std::string, std::string> verdicts;  // by imports, "torch, tensorflow"
+};
+Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders);
+
+SnapshotNotes notes_of(const KeptEnvironment& environment, const Examination& examination,
+                       const std::string& salt);
+std::vector<SnapshotPackage> packages_of(const Distributions& distributions);
+
+}  // namespace cohabit

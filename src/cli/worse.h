@@ -1,0 +1,28 @@
+// What an install has made worse, and which package did it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/kept_environment.h"
+#include "facts/snapshots/difference.h"
+
+namespace cohabit {
+
+struct Worse {
+  std::vector<std::string> orders;  // "torch, tensorflow": sound before, unsound now
+  // That were not there before: errors, and warnings that a distribution of before is broken.
+  std::vector<const Finding*> findings;
+  bool empty() const { return orders.empty() && findings.empty(); }
+};
+
+// Refers to `after`.
+Worse find_worse(const Examination& before, const Examination& after,
+                 const std::vector<SnapshotPackage>& packages_before);
+
+// Sentences: the changed packages that new errors are about, each with who asked for it.
+std::vector<std::string> find_culprits(const Worse& worse,
+                                       const std::vector<PackageChange>& changes,
+                                       const Distributions& after);
+
+}  // namespace cohabit

@@ -1,0 +1,166 @@
+"""cohabit guard: the installer is run as it is, and what it breaks is taken back."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+import world
+from test_kill import installer
+
+WANTS_NEW_BETA = 'environment.install("gamma", "0.1", {"gamma.py": b"pass"}, ("beta>=2",)); ' \
+                 'environment.install("beta", "2.0", {"beta.py": b"version = 2"})'
+
+
+@pytest.fixture
+def pinned(environment) -> world.Environment:
+    environment.install("alpha", "1.0", {"alpha/__init__.py": b"import beta\n"}, ("beta<2",))
+    return environment
+
+
+def test_what_is_sound_is_kept(environment, call) -> None:
+    done = call(environment, "guard", "--", *installer(environment, 'environment.install("gamma", "1", {"gamma.py": b""})'))
+    assert "gamma 1 added" in done.stderr and (environment.site / "gamma.py").exists()
+    name = done.stderr.split("cohabit restore ")[1].split("`")[0]
+    call(environment, "restore", name)
+    assert not (environment.site / "gamma.py").exists()
+
+
+def test_a_broken_requirement_is_taken_back_and_its_cause_named(pinned, call) -> None:
+    before = pinned.walk()
+    done = call(pinned, "guard", "--", *installer(pinned, WANTS_NEW_BETA), code=1)
+    assert world.differences(before, pinned.walk()) == {}
+    assert "PY001" in done.stderr and "it came with: beta 1.0 -> 2.0, required by gamma" in done.stderr
+
+
+def test_force_keeps_it(pinned, call) -> None:
+    done = call(pinned, "guard", "--force", "--", *installer(pinned, WANTS_NEW_BETA))
+    assert "kept" in done.stderr and (pinned.site / "gamma.py").exists()
+
+
+def test_a_file_overwritten_by_another_distribution_is_taken_back(environment, call) -> None:
+    before = environment.walk()
+    done = call(environment, "guard", "--", *installer(
+        environment, 'environment.install("beta-contrib", "1.0", {"beta.py": b"other", "beta.libs/libbeta.so": b"x"})'),
+        code=1)
+    assert world.differences(before, environment.walk()) == {}
+    assert "FI001" in done.stderr and "beta-contrib 1.0 added" in done.stderr
+
+
+def test_an_installer_that_writes_in_place_is_told_of(environment, call) -> None:
+    """No rollback can give back bytes that were written over: that is said, and nothing is made worse."""
+    done = call(environment, "guard", "--", "sh", "-c", f"echo over > {environment.site}/beta.py; exit 4", code=125)
+    assert "beta.py" in done.stderr and "written in place" in done.stderr and "--abandon" in done.stderr
+    changed = environment.walk()
+    assert "--abandon" in call(environment, "snapshots", code=2).stderr
+    call(environment, "restore", "--abandon")
+    call(environment, "snapshots")
+    assert environment.walk() == changed
+
+
+def test_hooks_and_scripts_may_be_written_in_place(environment, call) -> None:
+    (environment.site / "own.pth").write_text("import beta\n")
+    before = environment.walk()
+    call(environment, "guard", "--", "sh", "-c",
+         f"echo import alpha >> {environment.site}/own.pth; echo x >> {environment.root}/pyvenv.cfg; exit 4", code=4)
+    assert world.differences(before, environment.walk()) == {}
+
+
+def test_new_packages_that_were_broken_before_do_not_count(pinned, call) -> None:
+    pinned.install("beta", "2.0", {"beta.py": b"version = 2"})
+    call(pinned, "guard", "--", *installer(pinned, 'environment.install("beta", "3.0", {"beta.py": b"version = 3"})'))
+    assert (pinned.site / "beta-3.0.dist-info").exists()
+
+
+def test_a_failed_installer_is_taken_back_with_its_exit_code(environment, call) -> None:
+    before = environment.walk()
+    done = call(environment, "guard", "--", *installer(environment, 'environment.uninstall("beta"); sys.exit(7)'), code=7)
+    assert world.differences(before, environment.walk()) == {}
+    assert "taken back" in done.stderr
+    call(environment, "snapshots", "--remove", call(environment, "snapshots").stdout.split()[0])
+    call(environment, "guard", "--", "sh", "-c", "exit 3", code=3)
+    assert "no snapshots" in call(environment, "snapshots").stdout, "one that nothing differs from is not kept"
+
+
+def test_input_output_and_terminal_are_the_installers(environment, call) -> None:
+    done = call(environment, "guard", "--", "sh", "-c", 'read line; echo "got $line"; echo err >&2', input=b"words\n")
+    assert done.stdout == "got words\n" and "err\n" in done.stderr
+    call(environment, "guard", "--", "no-such-installer", code=127)
+    call(environment, "guard", "--", "echo", "install", "--target", "x", "y", code=125)
+
+
+def test_the_lock_is_the_installers_too(environment, call, cohabit: str, tmp_path: Path) -> None:
+    """Killed, guard leaves an installer behind: nobody comes between, and then all is taken back."""
+    before = environment.walk()
+    go = tmp_path / "go"
+    body = f'import time, os\nopen({str(tmp_path / "begun")!r}, "w").close()\n' \
+           f'while not os.path.exists({str(go)!r}): time.sleep(0.01)\nenvironment.uninstall("beta")'
+    with subprocess.Popen([cohabit, "guard", "--env", environment.root, "--", *installer(environment, body)],
+                          stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        assert "wait" in call(environment, "snapshot", "x", code=2).stderr
+        process.kill()
+    assert "wait" in call(environment, "restore", code=2).stderr
+    go.touch()
+    while call(environment, "snapshots", code=None).returncode:
+        time.sleep(0.05)
+    assert world.differences(before, environment.walk()) == {}
+
+
+def test_signals_go_to_the_installer(environment, cohabit: str, tmp_path: Path) -> None:
+    before = environment.walk()
+    body = f'import time\nenvironment.uninstall("beta")\nopen({str(tmp_path / "begun")!r}, "w").close()\ntime.sleep(60)'
+    with subprocess.Popen([cohabit, "guard", "--env", environment.root, "--", *installer(environment, body)],
+                          stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert world.differences(before, environment.walk()) == {}
+
+
+def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
+    """pip itself, offline: wheels of our own, console scripts, compiled files, an uninstall."""
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    python = str(root / "bin/python")
+    made = make_wheel(tmp_path, "one", "1.0")
+    newer = make_wheel(tmp_path, "one", "2.0")
+    needs = make_wheel(tmp_path, "two", "1.0", ("one<2",))
+    call(root, "guard", "--", python, "-m", "pip", "install", "--no-index", str(made), str(needs))
+    before = world.walk(root)
+    done = call(root, "guard", "--", python, "-m", "pip", "install", "--no-index", str(newer), code=1)
+    assert "one 1.0 -> 2.0" in done.stderr
+    assert world.differences(before, world.walk(root)) == {}
+    done = call(root, "guard", "--", python, "-m", "pip", "uninstall", "-y", "one", code=1)
+    assert world.differences(before, world.walk(root)) == {}, done.stderr
+    over = make_wheel(tmp_path, "three", "1.0", more={"one/__init__.py": "version = 'three'\n"})
+    done = call(root, "guard", "--", python, "-m", "pip", "install", "--no-index", str(over), code=1)
+    assert "FI001" in done.stderr and "three 1.0 added" in done.stderr
+    assert world.differences(before, world.walk(root)) == {}, "pip removes what it overwrites"
+    call(root, "guard", "--", python, "-m", "pip", "uninstall", "-y", "two")
+
+
+def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ...] = (),
+               more: dict[str, str] | None = None) -> Path:
+    wheel = directory / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    files = {f"{name}/__init__.py": f"version = {version!r}\n",
+             f"{name}/__main__.py": "print(1)\n",
+             f"{info}/METADATA": metadata + "".join(f"Requires-Dist: {text}\n" for text in requires),
+             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+             f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:__name__\n"}
+    files |= more or {}
+    lines = [world.record_line(path, content.encode()) for path, content in files.items()]
+    files[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""])
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return wheel
