@@ -21,6 +21,7 @@ from typing import Any, Callable, Union
 from ._worker_errors import WorkerError, WorkerStartError, WorkerTimeout
 from ._worker_pool import Limits, Pool, Ticket
 from ._worker_process import Spec, environ_for, interpreter_of
+from ._worker_supervisor import supervise
 
 __all__ = ["FrameworkManager", "GPUFrameworkManager", "Worker"]
 
@@ -71,7 +72,7 @@ class Worker:
         python = interpreter_of(env)
         spec = Spec(self.name, python, settings, environ_for(python, environ), os.getcwd(), _log(log))
         limits = Limits(start_timeout, heartbeat, heartbeat_timeout, grace, max_pause, max_restarts, max_waiting)
-        self._pool = Pool(spec, workers, limits)
+        self._pool = supervise(Pool(spec, workers, limits))
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         _POOLS.add(self._pool)
