@@ -40,7 +40,8 @@ class Counter {
     }
   }
   void step() {
-    if (++count_ == kill_at_) ::raise(SIGKILL);
+    count_++;
+    if (count_ == kill_at_) ::raise(SIGKILL);
   }
 
  private:

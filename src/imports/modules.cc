@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "imports/brings.h"
 #include "imports/interpreter.h"
 
 namespace cohabit::python {
@@ -394,6 +395,14 @@ bool Interpreter::needs_back(const std::string& name, const Module& importer) {
   return text && text->find(importer.spec.name) != std::string::npos;
 }
 
+// Many take NumPy's C interface where it is there, and do not require it.
+bool Interpreter::may_need(const std::string& native, std::string_view wanted) {
+  if (wanted.substr(0, wanted.find('.')) == "numpy") return true;
+  if (!cache_.brings)
+    cache_.brings = std::make_shared<Brings>(distributions_, finder_.interpreter());
+  return cache_.brings->may_need(native, wanted);
+}
+
 Ref Interpreter::load_native(Module* module) {
   PlannedOpen planned;
   planned.name = module->spec.path;
@@ -420,6 +429,7 @@ Ref Interpreter::load_native(Module* module) {
   frames_.push_back({scope, 0, nullptr});
   for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_)) {
     if (!wanted.likely || loaded_module(wanted.name) || needs_back(wanted.name, *module)) continue;
+    if (!may_need(module->spec.path, wanted.name)) continue;
     if (!import_dotted(wanted.name)) clear_raised();
   }
   for (const std::string& own : own_submodules(*strings, module->spec))

@@ -74,10 +74,13 @@ struct PlanRequest {
   bool assume_gpu = false;
 };
 
+class Brings;
+
 // What plans over the same files share: sources once parsed, strings once found.
 struct PlanCache {
   std::unordered_map<std::string, std::unique_ptr<Syntax>> sources;  // by path; null: unreadable
   std::unordered_map<std::string, NativeStrings> natives;            // by path
+  std::shared_ptr<Brings> brings;                                    // made when first needed
 };
 
 // What happened while the program ran, in order: enough to tell how it goes in a process in which

@@ -25,6 +25,10 @@ STATEMENTS = [
     pytest.param(name, statement, id=f"{name}: {statement['name']}")
     for name, spec in TABLE.items() for statement in spec.get("statements", [])
 ]
+PLANNED = [
+    pytest.param(name, case, id=f"{name}: {case['imports']}")
+    for name, spec in TABLE.items() for case in spec.get("planned", [])
+]
 DOCTOR = [
     pytest.param(name, case, id=f"{name}: {case['imports']}")
     for name, spec in TABLE.items() for case in spec.get("doctor", [])
@@ -97,27 +101,38 @@ def files_of(table: Path) -> list[str]:
     return list(dict.fromkeys(line.split("\t")[0] for line in lines if line))
 
 
-@pytest.mark.parametrize("name, statement", STATEMENTS)
-def test_plan_is_what_the_import_opens(name: str, statement: dict, cohabit: str, scratch: Path,
-                                       record_property) -> None:
-    """Without running anything: 97 % of the files that are really loaded, up to a crash; of the
-    predicted ones at most 3 % wrong (the statement's own figure where it is not reached yet)."""
-    home = environment(name)
-    truth, _ = real.truth(home, statement["code"], True, scratch)
+def hold_plan(home: Path, code: str, cohabit: str, scratch: Path, least: float, most: float) -> str:
+    """Holds what is predicted, nothing being run, against ld.so's log up to a crash: the least share of
+    the files really loaded, the most of those predicted that are wrong. Returns the report."""
+    truth, _ = real.truth(home, code, True, scratch)
     loads = scratch / "loads.tsv"
-    imports = statement["code"].removeprefix("import ").replace(" ", "")
-    answer = real.run([cohabit, "doctor", str(home), "--imports", imports, "--loads", str(loads)],
-                      LD_BIND_NOW="1")
+    imports = code.removeprefix("import ").replace(" ", "")
+    answer = real.run([cohabit, "doctor", str(home), "--imports", imports, "--loads", str(loads),
+                       "--format", "concise"], LD_BIND_NOW="1")
     assert answer.returncode in (0, 1), answer.stderr[-2000:]
     loaded, predicted = files_of(truth / "loads.tsv"), files_of(loads)
     last = max(i for i, path in enumerate(predicted) if path in set(loaded))
     missed = [path for path in loaded if path not in set(predicted)]
     wrong = [path for path in predicted[:last + 1] if path not in set(loaded)]
     found, false = 1 - len(missed) / len(loaded), len(wrong) / (last + 1)
-    record_property("plan", f"{found:.3f} {false:.3f}")
-    print(f"{name}: {statement['name']}: {len(loaded)} files, found {found:.1%}, wrong {false:.1%}")
-    assert found >= statement.get("plan_finds", 0.97), missed
-    assert false <= 0.03, wrong
+    print(f"{code}: {len(loaded)} files, found {found:.1%}, wrong {false:.1%}")
+    assert found >= least, missed
+    assert false <= most, wrong
+    return answer.stdout
+
+
+@pytest.mark.parametrize("name, statement", STATEMENTS)
+def test_plan_is_what_the_import_opens(name: str, statement: dict, cohabit: str, scratch: Path) -> None:
+    """97 % and 3 %, or the statement's own figure where that is not reached yet."""
+    hold_plan(environment(name), statement["code"], cohabit, scratch, statement.get("plan_finds", 0.97), 0.03)
+
+
+@pytest.mark.parametrize("name, case", PLANNED)
+def test_plan_of_packages_that_are_no_frameworks(name: str, case: dict, cohabit: str, scratch: Path) -> None:
+    """90 % and 10 %, and a healthy package has no error."""
+    said = hold_plan(environment(name), f"import {case['imports']}", cohabit, scratch, case.get("plan_finds", 0.9),
+                     case.get("plan_wrong", 0.1))
+    assert "error[" not in said
 
 
 @pytest.mark.parametrize("how", ["traced", "planned"])
