@@ -345,25 +345,27 @@ Ref Interpreter::attribute(Ref object, std::string_view name) {
 }
 
 bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
-  effects_++;
+  Namespace* names = nullptr;
   switch (object->type) {
     case Type::kModule:
-      static_cast<Module*>(object)->names[name] = value;
+      names = &static_cast<Module*>(object)->names;
       break;
-    case Type::kInstance: {
-      auto* instance = static_cast<Instance*>(object);
-      instance->names[name] = value;
+    case Type::kInstance:
+      names = &static_cast<Instance*>(object)->names;
       break;
-    }
     case Type::kClass:
-      static_cast<Class*>(object)->names[name] = value;
+      names = &static_cast<Class*>(object)->names;
       break;
     case Type::kFunction:
-      static_cast<Function*>(object)->attributes[name] = value;
+      names = &static_cast<Function*>(object)->attributes;
       break;
     default:
-      break;
+      effects_++;
+      return true;
   }
+  Ref& place = (*names)[name];
+  if (place != value) effects_++;
+  place = value;
   return true;
 }
 
@@ -403,6 +405,7 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
 }
 
 Ref Interpreter::call_opaque(Opaque* callee, const Arguments& arguments) {
+  guesses_++;
   if (callee->name.empty()) return opaque_;
   const ModelRow* model = find_model(callee->name);
   return model ? model->function(*this, callee, arguments) : opaque_;
@@ -446,8 +449,10 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
 // A function that did nothing and told nothing a few times is not run again: registering
 // decorators are called thousands of times.
 Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
-  if (function->dull_runs >= kDullRuns || frames_.size() > kMostFrames || exhausted())
+  if (function->dull_runs >= kDullRuns || frames_.size() > kMostFrames || exhausted()) {
+    guesses_++;
     return opaque_;
+  }
   const uint64_t effects = effects_;
   Ref result = run_function(function, arguments);
   const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone);

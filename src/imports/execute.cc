@@ -80,6 +80,7 @@ std::vector<std::string_view> errors_of(const Stmt& statement) {
 }
 
 constexpr int kMostRounds = 4096;
+constexpr int kMostUnsureRounds = 16;
 constexpr uint64_t kMostSteps = 40'000'000;
 
 }  // namespace
@@ -254,6 +255,7 @@ Flow Interpreter::execute_if(const Stmt& statement) {
     const VersionCheck check(*this, *statement.exprs[0]);
     return execute(*decided ? statement.body : statement.orelse);
   }
+  guesses_++;
   if (guess_again(*statement.exprs[0]).value_or(false))
     return execute_guessed(statement.body, statement.line);
   note_skipped(statement.body, statement.line, "condition");
@@ -309,8 +311,35 @@ Interpreter::VersionCheck::VersionCheck(Interpreter& in, const Expr& condition)
   if (names_version(&condition)) in.version_check_ = in.frames_.size();
 }
 
+// `while True` with an end that is not known (a branch was guessed, a function was not run) and
+// without an effect would go on for ever: WeakKeyDictionary.clear() took most steps of the plans of
+// large frameworks. A few rounds do for those that a counter ends.
+class Interpreter::EndlessLoop {
+ public:
+  EndlessLoop(const Interpreter& in, const Expr& condition)
+      : in_(in),
+        endless_(condition.kind == ExprKind::kTrue || condition.kind == ExprKind::kInteger) {}
+  void start_round() {
+    guesses_ = in_.guesses_;
+    effects_ = in_.effects_;
+  }
+  // After a round.
+  bool is_hopeless() {
+    if (!endless_ || in_.guesses_ == guesses_ || in_.effects_ != effects_) return false;
+    return ++unsure_rounds_ >= kMostUnsureRounds;
+  }
+
+ private:
+  const Interpreter& in_;
+  bool endless_;
+  uint64_t guesses_ = 0, effects_ = 0;
+  int unsure_rounds_ = 0;
+};
+
 Flow Interpreter::execute_while(const Stmt& statement) {
+  EndlessLoop loop(*this, *statement.exprs[0]);
   for (int round = 0; round < kMostRounds; round++) {
+    loop.start_round();
     Ref condition = evaluate(*statement.exprs[0]);
     if (!condition) return Flow::kRaise;
     const auto decided = truth(condition);
@@ -325,6 +354,7 @@ Flow Interpreter::execute_while(const Stmt& statement) {
     const Flow flow = execute(statement.body);
     if (flow == Flow::kBreak) return Flow::kNext;
     if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
+    if (loop.is_hopeless()) break;
   }
   return Flow::kNext;
 }

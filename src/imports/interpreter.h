@@ -186,6 +186,7 @@ class Interpreter {
     Interpreter& in_;
     size_t before_;
   };
+  class EndlessLoop;
   bool checks_version() const { return version_check_ == frames_.size(); }
 
   // execute.cc
@@ -305,6 +306,7 @@ class Interpreter {
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
+  uint64_t guesses_ = 0;     // branches that were guessed, functions that were not run
   uint64_t made_bytes_ = 0;  // of the trees of made_, about
   int depth_ = 0;
   struct Expected {

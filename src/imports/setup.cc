@@ -353,6 +353,9 @@ Ref Interpreter::subscript(Ref object, Ref key) {
 }
 
 bool Interpreter::set_item(Ref object, Ref key, Ref value) {
+  if (const Dict* dict = as<Dict>(object, Type::kDict);
+      dict && is_key(key) && dict_get(dict, key) == value)
+    return true;  // no effect: it is there
   effects_++;
   if (Instance* instance = as<Instance>(object, Type::kInstance)) {
     if (Ref method = class_attribute(instance->of, "__setitem__")) {

@@ -80,6 +80,14 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "def needs(name):\n    def wrap(f):\n        __import__(name)\n        return f\n    return wrap\n"
                   "@needs('m_a')\ndef f(): pass\n@needs('m_b')\nclass C: pass\n",
         "m_a.py": "", "m_b.py": ""},
+    "loops with an end that is not known": {
+        "app.py": "import weakref\nclass Key: pass\nkeys = [Key() for i in range(99)]\n"
+                  "table = weakref.WeakKeyDictionary()\nfor key in keys:\n    table[key] = 1\n"
+                  "def empty():\n    for key in keys:\n        table.popitem()\n    import m_a\n"
+                  "def count():\n    i = 0\n    while True:\n        i += 1\n        if i == 40:\n            break\n"
+                  "        if hash('a') == 1:\n            break\n    import m_b\n"
+                  "empty()\ncount()\n",
+        "m_a.py": "", "m_b.py": ""},
     "class bodies and methods": {
         "app.py": "class A:\n    import m_a\n    def __init__(self, n):\n        self.n = n\n"
                   "    def load(self):\n        return __import__(self.n)\n"
