@@ -103,7 +103,10 @@ Result<void> check_same_environment(const World& world, const std::string& wante
   if (wanted.empty()) return {};
   const auto given = find_interpreter(world.tree, wanted);
   const auto recorded = find_interpreter(world.tree, program);
-  if (!given || !recorded || given->prefix == recorded->prefix) return {};
+  if (!given || !recorded) return {};
+  const auto given_place = world.tree.stat(given->prefix);
+  const auto recorded_place = world.tree.stat(recorded->prefix);
+  if (!given_place || !recorded_place || given_place->id == recorded_place->id) return {};
   return fail(
       fmt::format("the trace was recorded in {}, not in {}: leave the environment out, or record "
                   "it with `cohabit trace`",

@@ -215,8 +215,8 @@ void judge_later(World& world, const Sequence& sequence, sim::Simulation& simula
   for (const python::Phase phase : python::kLaterPhases) {
     const auto opens = world.later->play(phase, simulation, trace.calls);
     if (opens.empty()) continue;
-    Ownership ownership =
-        read_ownership(world.tree, world.distributions, simulation, sequence.imports);
+    Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
+                                         sequence.imports, own_code_of(world));
     narrow_owners(world.tree, world.distributions, simulation, ownership);
     const ProcessView process(simulation, ownership, trace.start.tracer);
     const Captures captures = find_captures(process);
@@ -239,8 +239,8 @@ bool has_later_phases(const World& world, const Sequence& sequence) {
 Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simulation,
                    report::Report& report, const SequenceOutputs& outputs) {
   const Trace& trace = sequence.trace;
-  const Ownership ownership =
-      read_ownership(world.tree, world.distributions, simulation, sequence.imports);
+  const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
+                                             sequence.imports, own_code_of(world));
   std::vector<Finding> findings;
   {
     const ProcessView process(simulation, ownership, trace.start.tracer);

@@ -14,6 +14,7 @@
 #include "facts/trace/trace.h"
 #include "findings/environment.h"
 #include "findings/finding.h"
+#include "findings/ownership.h"
 #include "imports/plan.h"
 #include "report/report.h"
 #include "sim/binding_cache.h"
@@ -47,6 +48,8 @@ struct Sequence {
 // Reads an environment and its distributions; `place` as find_interpreter takes it. No driver of a
 // GPU is taken to be there.
 Result<void> find_environment(World& world, const std::string& place);
+// What the judge of an examined process asks about the modules that it imports.
+IsOwnCode own_code_of(World& world);
 // From here on processes are examined as on a machine with a GPU: what is opened after the imports
 // too. `driver_is_there`: ld.so finds its libraries; else others stand in for them.
 Result<void> assume_gpu(World& world, bool driver_is_there);

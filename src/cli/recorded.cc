@@ -5,10 +5,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <regex>
 
 #include "actions/trace.h"
-#include "cli/arguments.h"
+#include "imports/syntax.h"
 
 namespace cohabit {
 namespace {
@@ -39,23 +38,31 @@ Result<Trace> record(const std::string& directory, const std::vector<std::string
   return record_trace(options, command);
 }
 
+// Of all statements that run when the code does: not those of functions.
+void collect_imports(python::Block block, std::vector<std::string>& names) {
+  for (const python::Stmt* one : block) {
+    if (one->kind == python::StmtKind::kImport)
+      for (const python::Alias& alias : one->aliases) names.emplace_back(alias.name);
+    if (one->kind == python::StmtKind::kImportFrom && one->level == 0)
+      names.emplace_back(one->name);
+    for (const python::Block inner : {one->body, one->orelse, one->finally})
+      collect_imports(inner, names);
+    for (const python::Handler& handler : one->handlers) collect_imports(handler.body, names);
+    for (const python::Case& match : one->cases) collect_imports(match.body, names);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> imports_of_command(const std::vector<std::string>& arguments) {
-  static const std::regex kImport(
-      "(?:^|[;\\n])\\s*(?:import|from)\\s+([A-Za-z_][\\w.]*)((?:\\s*,\\s*[A-Za-z_][\\w.]*)*)");
-  std::vector<std::string> names;
   for (size_t i = 0; i + 1 < arguments.size(); i++) {
     if (arguments[i] != "-c") continue;
-    const std::string& code = arguments[i + 1];
-    for (std::sregex_iterator at(code.begin(), code.end(), kImport), end; at != end; ++at) {
-      names.push_back((*at)[1]);
-      if (auto more = read_module_list((*at)[2].str()))
-        names.insert(names.end(), more->begin(), more->end());
-    }
-    break;
+    const python::Syntax syntax(arguments[i + 1]);
+    std::vector<std::string> names;
+    collect_imports(syntax.module(), names);
+    return names;
   }
-  return names;
+  return {};
 }
 
 Result<Trace> record_imports(const Interpreter& python, const std::vector<std::string>& imports) {

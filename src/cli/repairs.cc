@@ -60,7 +60,8 @@ class RepairCase {
             world_.distributions,
             world_.bindings,
             ownerships_,
-            world_.later ? &*world_.later : nullptr};
+            world_.later ? &*world_.later : nullptr,
+            own_code_of(world_)};
   }
   std::string keep(const Finding& finding, report::RepairReport& report);
   void add_environment_findings(report::RepairReport& report);

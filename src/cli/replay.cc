@@ -67,11 +67,12 @@ void print_counts(const sim::Simulation& simulation) {
   const auto& results = simulation.results();
   const auto failed = std::count_if(results.begin(), results.end(),
                                     [](const sim::CallResult& one) { return one.failed; });
-  fmt::print(
-      "{} calls, {} of them failed; {} files loaded, {} symbols bound, {} without a "
-      "definition\n",
-      results.size(), failed, simulation.load_order().size(), simulation.bindings().size(),
-      simulation.missing().size());
+  const auto& missing = simulation.missing();
+  const auto needed = std::count_if(missing.begin(), missing.end(),
+                                    [](const sim::MissingSymbol& one) { return !one.weak; });
+  fmt::print("{} calls, {} of them failed; {} files loaded, {} symbols bound, {} missing\n",
+             results.size(), failed, simulation.load_order().size(), simulation.bindings().size(),
+             needed);
 }
 
 Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {

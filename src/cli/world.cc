@@ -41,6 +41,23 @@ Result<void> find_environment(World& world, const std::string& place) {
   return {};
 }
 
+IsOwnCode own_code_of(World& world) {
+  return [&world](const std::string& module) {
+    if (!world.python) return true;
+    if (!world.finder) world.finder.emplace(world.tree, *world.python);
+    const auto spec = world.finder->find_top_level(module.substr(0, module.find('.')));
+    if (!spec) return true;
+    if (spec->kind == python::ModuleKind::kBuiltin) return false;
+    const std::string place = spec->path.empty() ? spec->search.front() : spec->path;
+    const auto lies_in = [&](const std::string& directory) {
+      return !directory.empty() && place.starts_with(directory + "/");
+    };
+    const auto& sites = world.python->site_directories;
+    return !lies_in(world.finder->standard_library()) &&
+           std::none_of(sites.begin(), sites.end(), lies_in);
+  };
+}
+
 Result<void> assume_gpu(World& world, bool driver_is_there) {
   world.later->assume_gpu();
   if (driver_is_there) return {};

@@ -4,11 +4,15 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "base/paths.h"
 #include "findings/words.h"
 
 namespace cohabit {
 namespace {
+
+constexpr std::string_view kUnreadable = "Permission denied";
 
 struct Failure {
   std::string name;
@@ -37,7 +41,7 @@ sim::ObjectId who_needs(const sim::Simulation& simulation, std::string_view name
   for (sim::ObjectId id = 0; id < objects.size(); id++) {
     if (objects[id].call != call || objects[id].image == kNone) continue;
     for (const elf::Dependency& needed : simulation.elf(id).dependencies)
-      if (needed.name == name) return id;
+      if (needed.name == name || name.ends_with("/" + std::string(needed.name))) return id;
   }
   return kNone;
 }
@@ -94,23 +98,40 @@ std::vector<Failure> fatal_failures(const Case& examined) {
   return {};
 }
 
-// "{}" in a headline stands for what the loader's message is about.
-std::string with_subject(std::string_view headline, const Failure& failure,
-                         const std::string& party) {
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// What the loader's message is about: it begins with that.
+std::string subject_of(const Failure& failure) {
+  return failure.message.substr(0, failure.message.find(": "));
+}
+
+std::string missing_symbol(const Failure& failure) {
+  constexpr std::string_view kBefore = "undefined symbol: ";
+  const size_t at = failure.message.find(kBefore);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + kBefore.size();
+  return failure.message.substr(begin, failure.message.find_first_of(", (", begin) - begin);
+}
+
+// Fills in {file} and {symbol}.
+std::string fill(std::string_view headline, const Failure& failure, const std::string& party) {
+  const std::string file = last_part(subject_of(failure));
   std::string text(headline);
-  std::string subject = failure.message.substr(0, failure.message.find(": "));
-  subject.erase(0, subject.rfind('/') + 1);
-  const size_t at = text.find("{}");
-  if (at == text.npos) return text;
-  if (subject == party) return "the file itself is not found";
-  return text.replace(at, 2, subject);
+  const auto put = [&](std::string_view place, const std::string& word) {
+    if (const size_t at = text.find(place); at != text.npos) text.replace(at, place.size(), word);
+  };
+  put("{file}", file == party ? "it" : file + ", which it needs,");
+  put("{symbol}", missing_symbol(failure));
+  return text;
 }
 
 std::string describe(const Case& examined, const Failure& failure, sim::ObjectId party,
                      std::string_view headline) {
-  const std::string asked = failure.name.substr(failure.name.rfind('/') + 1);
+  const std::string asked = last_part(failure.name);
   const std::string name = party == kNone ? asked : short_name(examined.process, party);
-  std::string text = fmt::format("{}: {}", name, with_subject(headline, failure, name));
+  std::string text = fmt::format("{}: {}", name, fill(headline, failure, name));
   if (party != kNone && failure.opened != kNone && party != failure.opened)
     text += fmt::format(", so {} does not load", asked);
   return text + when_imported(examined);
@@ -125,7 +146,41 @@ void add_parties(const Case& examined, const Failure& failure, const Blame& blam
     known.push_back(id);
     finding.libraries.push_back(library_of(examined.process, id));
   }
+  // A file that was found and not taken is no object.
+  const std::string subject = subject_of(failure);
+  const bool is_named = std::any_of(finding.libraries.begin(), finding.libraries.end(),
+                                    [&](const Library& one) { return one.path == subject; });
+  if (subject.starts_with('/') && !is_named && blame.needed == kNone &&
+      last_object(examined.process.simulation(), subject) == kNone)
+    finding.libraries.insert(finding.libraries.begin(), library_at(examined, subject));
   if (finding.libraries.empty()) finding.libraries.push_back({failure.name, "", ""});
+}
+
+// A file of that name that some distribution lists: it is there and not found, or it is lost.
+std::optional<Help> help_for_missing(const Case& examined, const Failure& failure,
+                                     const Finding& finding) {
+  if (!examined.distributions || failure.message.find("No such file") == std::string::npos)
+    return std::nullopt;
+  const std::string wanted = last_part(subject_of(failure));
+  const Tree& tree = examined.process.simulation().images().tree();
+  for (const Distribution& one : examined.distributions->all())
+    for (const std::string& file : one.native_files) {
+      if (last_part(file) != wanted) continue;
+      if (!tree.stat(file)) return reinstall({file, one.name, one.version});
+      return Help{
+          fmt::format("{} is there, as {}, but nothing leads to it: the RUNPATH of {} is not "
+                      "what it was; reinstall its package, or lead to it",
+                      wanted, file, last_part(finding.libraries.front().path)),
+          fmt::format("LD_LIBRARY_PATH={} python app.py", directory_of(file)), Safety::kManual};
+    }
+  return std::nullopt;
+}
+
+// All are of one distribution: other versions of others do not help.
+bool is_of_one_distribution(const Finding& finding) {
+  return std::all_of(finding.libraries.begin(), finding.libraries.end(), [&](const Library& one) {
+    return !one.distribution.empty() && one.distribution == finding.libraries[0].distribution;
+  });
 }
 
 bool is_cut_short(const Case& examined, sim::ObjectId id) {
@@ -172,7 +227,13 @@ std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
       finding.evidence.push_back({"place",
                                   fmt::format("{} ({}): {}", step.path, step.because, step.outcome),
                                   "", step.path, -1, -1, ""});
-    finding.help.push_back({std::string(help), "", Safety::kManual});
+    if (auto better = help_for_missing(examined, failure, finding))
+      finding.help.push_back(std::move(*better));
+    else if (is_of_one_distribution(finding) &&
+             failure.message.find(kUnreadable) == std::string::npos)
+      finding.help.push_back(reinstall(finding.libraries[0]));
+    else
+      finding.help.push_back({std::string(help), "", Safety::kManual});
     findings.push_back(std::move(finding));
   }
   return findings;

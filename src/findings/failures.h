@@ -13,7 +13,8 @@ namespace cohabit {
 // if the recorded process itself ended with an error, nothing opened the same name later, and it
 // was the last one to fail: Python raises on it, unwinds and exits. Several rules share this; each
 // takes the messages with its phrase. What a file that is cut short seems to lack is no failure:
-// the process dies in it instead (IO901).
+// the process dies in it instead (IO901). In the headline {file} is what the loader's message is
+// about ("it", or "x.so, which it needs,"), {symbol} the name that is not defined.
 std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
                                   std::string_view headline, std::string_view help);
 

@@ -89,10 +89,11 @@ bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
                        [&](uint32_t owner) { return contains(list, owner); });
   };
   if (is_one_of(brought_without(owners(provider)))) return true;
-  // A package without metadata says nothing of what it needs: what nobody else brings, it did.
-  const bool asks_silently = std::any_of(requested.begin(), requested.end(), [&](uint32_t one) {
-    return !distributions[one].package.empty();
-  });
+  // Own code and packages without metadata do not say what they need: what nobody else brings, they
+  // did.
+  const bool asks_silently =
+      own_code || std::any_of(requested.begin(), requested.end(),
+                              [&](uint32_t one) { return !distributions[one].package.empty(); });
   return asks_silently && !owners(object).empty() && !is_one_of(brought_without({}));
 }
 
@@ -142,9 +143,11 @@ void find_owners(const Tree& tree, const Distributions& distributions,
 }
 
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
-                         const sim::Simulation& simulation, std::vector<std::string> imports) {
+                         const sim::Simulation& simulation, std::vector<std::string> imports,
+                         const IsOwnCode& is_own_code) {
   Ownership ownership;
   ownership.imports = std::move(imports);
+  ownership.own_code = std::any_of(ownership.imports.begin(), ownership.imports.end(), is_own_code);
   const auto index_of = [&](const Distribution* one) {
     return static_cast<uint32_t>(one - distributions.all().data());
   };

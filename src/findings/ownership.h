@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ struct Ownership {
   // which we know nothing, so that everything in it counts as asked for.
   std::vector<std::string> imports;
   std::vector<uint32_t> requested;
+  // One of the imports is the user's own module: it says nowhere what it needs.
+  bool own_code = false;
   std::vector<std::string> file_of_object;  // the last part of each object's path
 
   const std::vector<uint32_t>& owners(uint32_t object) const {
@@ -50,10 +53,14 @@ struct Ownership {
   std::vector<uint32_t> brought_without(const std::vector<uint32_t>& left_out) const;
 };
 
+// Whether a module is neither of the standard library nor of the installed packages.
+using IsOwnCode = std::function<bool(const std::string& module)>;
+
 // From the installed metadata. Requirements that stand in extras count: what is asked for and
 // installed is what the distribution was tried with.
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
-                         const sim::Simulation& simulation, std::vector<std::string> imports);
+                         const sim::Simulation& simulation, std::vector<std::string> imports,
+                         const IsOwnCode& is_own_code);
 // The objects' part of it anew, for another process of the same imports.
 void find_owners(const Tree& tree, const Distributions& distributions,
                  const sim::Simulation& simulation, Ownership& ownership);

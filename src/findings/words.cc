@@ -166,6 +166,26 @@ Library library_of(const ProcessView& process, ObjectId id) {
   return library;
 }
 
+Library library_at(const Case& examined, const std::string& path) {
+  Library library{path, "", ""};
+  if (!examined.distributions) return library;
+  const auto owners = examined.distributions->owners(path);
+  if (owners.empty()) return library;
+  library.distribution = owners.back()->name;
+  library.version = owners.back()->version;
+  return library;
+}
+
+Help reinstall(const Library& library) {
+  if (library.distribution.empty())
+    return {"reinstall the package that the file is from", "", Safety::kManual};
+  return {
+      fmt::format("reinstall {} {}, which the file is from", library.distribution, library.version),
+      fmt::format("pip install --force-reinstall --no-deps {}=={}", library.distribution,
+                  library.version),
+      Safety::kUnsafe};
+}
+
 std::string family_name(const ProcessView& process, const CaptureGroup& group) {
   return group.family.empty() ? short_name(process, group.own) : readable_scope(group.family);
 }

@@ -47,7 +47,9 @@ class Search {
       const bool dotted = name.find('.') != std::string::npos;
       // mypyc puts the code of several modules into one.
       const bool group = name.ends_with("__mypyc");
-      if (!add(name, dotted || group) && dotted && strings_.compiled_python)
+      // Compiled Python that knows NumPy has it imported before it does anything else.
+      const bool arrays = strings_.compiled_python && name == "numpy";
+      if (!add(name, dotted || group || arrays) && dotted && strings_.compiled_python)
         add(package_of(self_) + "." + name, true);
       if (!dotted) words_.insert(name);
       // PyCapsule_Import("datetime.datetime_CAPI") imports the module and takes the capsule.

@@ -54,8 +54,8 @@ Ownership JudgedProcess::run(const RepairFacts& facts, const std::vector<std::st
   simulation_.run(trace_.calls);
   const auto known = facts.ownerships.find(imports);
   if (known == facts.ownerships.end())
-    return facts.ownerships[imports] =
-               read_ownership(facts.tree, facts.distributions, simulation_, imports);
+    return facts.ownerships[imports] = read_ownership(facts.tree, facts.distributions, simulation_,
+                                                      imports, facts.is_own_code);
   find_owners(facts.tree, facts.distributions, simulation_, known->second);
   return known->second;
 }

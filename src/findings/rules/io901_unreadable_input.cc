@@ -27,13 +27,13 @@ std::vector<Finding> check(const Case& examined) {
     if (const uint64_t wanted = cut_short(image)) {
       finding.severity = Severity::kError;
       finding.headline =
-          fmt::format("{} is cut short: {} of {} bytes are there",
+          fmt::format("{} is cut short: {} of at least {} bytes are there",
                       image.path.substr(image.path.rfind('/') + 1), image.file_size, wanted);
       finding.evidence.push_back({"defect",
                                   "the process is killed (SIGBUS) where it touches what is missing",
-                                  "", image.real_path, -1, -1, ""});
+                                  "", "", -1, -1, ""});
     }
-    finding.libraries.push_back({image.real_path, "", ""});
+    finding.libraries.push_back(library_at(examined, image.real_path));
     for (const elf::Defect& defect : image.elf.defects)
       finding.evidence.push_back({"defect", fmt::format("at {:#x}: {}", defect.offset, defect.what),
                                   "", image.real_path, static_cast<int64_t>(defect.offset), -1,
@@ -41,7 +41,7 @@ std::vector<Finding> check(const Case& examined) {
     if (image.map.damaged())
       finding.evidence.push_back(
           {"defect", "a page of the file could not be read", "", image.real_path, -1, -1, ""});
-    finding.help.push_back({"reinstall the package that the file is from", "", Safety::kManual});
+    finding.help.push_back(reinstall(finding.libraries.back()));
     findings.push_back(std::move(finding));
   }
   return findings;

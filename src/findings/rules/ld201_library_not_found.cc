@@ -5,9 +5,13 @@ namespace cohabit::rules {
 namespace {
 
 std::vector<Finding> check(const Case& examined) {
-  return failed_opens(examined, "cannot open shared object file",
-                      "{}, which it needs, is not found",
-                      "install the package that brings it, in the version that the name asks for");
+  std::vector<Finding> findings =
+      failed_opens(examined, "cannot open shared object file: No such file", "{file} is not found",
+                   "install the package that brings it, in the version that the name asks for");
+  if (!findings.empty()) return findings;
+  return failed_opens(examined, "cannot open shared object file", "{file} cannot be read",
+                      "the evidence has the loader's reason: let this user read the file and enter "
+                      "its directories (chmod a+r, chmod a+x)");
 }
 
 }  // namespace

@@ -5,7 +5,8 @@ namespace cohabit::rules {
 namespace {
 
 std::vector<Finding> check(const Case& examined) {
-  return failed_opens(examined, "undefined symbol", "a function that it needs is nowhere defined",
+  return failed_opens(examined, "undefined symbol",
+                      "the symbol {symbol}, which it needs, is nowhere defined",
                       "install versions of both packages that were built for each other");
 }
 

@@ -9,7 +9,7 @@ std::vector<Finding> check(const Case& examined) {
   for (const char* phrase :
        {"invalid ELF header", "file too short", "ELF file", "cannot dynamically load",
         "wrong ELF class", "object file has no", "cannot read file data"})
-    for (Finding& finding : failed_opens(examined, phrase, "the loader refuses this file",
+    for (Finding& finding : failed_opens(examined, phrase, "{file} is refused by the loader",
                                          "reinstall the package that the file is from"))
       if (findings.empty()) findings.push_back(std::move(finding));
   return findings;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -26,14 +27,24 @@ std::string what_to_read(int status) {
          "the environment";
 }
 
+bool has_sleeping_split(const Case& examined) {
+  const auto& groups = examined.captures.groups;
+  return std::any_of(groups.begin(), groups.end(), [](const CaptureGroup& group) {
+    return group.verdict == Verdict::kLatentSplit && !group.entered_by.empty();
+  });
+}
+
 std::vector<Finding> check(const Case& examined) {
   if (!examined.failed()) return {};
   Finding finding;
   finding.severity = Severity::kError;
   finding.certainty = Certainty::kObserved;
-  finding.headline =
-      fmt::format("the run {}, and nothing in its loading and binding explains it{}",
-                  how_it_ended(*examined.trace.exit_status), when_imported(examined));
+  const bool suspicious = WIFSIGNALED(*examined.trace.exit_status) && has_sleeping_split(examined);
+  finding.headline = fmt::format(
+      "the run {}, and {}{}", how_it_ended(*examined.trace.exit_status),
+      suspicious ? "what is bound to two copies (CB105) may be why, if the program uses it"
+                 : "nothing in its loading and binding explains it",
+      when_imported(examined));
   finding.help.push_back({what_to_read(*examined.trace.exit_status), "", Safety::kManual});
   return {std::move(finding)};
 }
