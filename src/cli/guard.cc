@@ -57,9 +57,8 @@ bool is_uv(const std::vector<std::string>& command) {
 std::string environment_of(const GuardOptions& options, const std::string& path) {
   if (!options.environment.empty()) return options.environment;
   const bool uv = is_uv(options.command);
-  const std::string named =
-      value_of(options.command, uv ? std::vector<std::string>{"--python", "-p"}
-                                   : std::vector<std::string>{"--python"});
+  std::string named = value_of(options.command, uv ? std::vector<std::string>{"--python", "-p"}
+                                                   : std::vector<std::string>{"--python"});
   if (named.find('/') != std::string::npos) return named;
   return uv ? "" : find_python_of(path).value_or("");
 }
@@ -101,7 +100,7 @@ class Guard {
   Result<int> judge_change(const Snapshot& now, int status);
   Result<void> take_back(const Snapshot& now);
   Result<int> finish(int status);
-  void tell_worse(const Worse& worse, const KeptEnvironment& after);
+  void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
 
   const GuardOptions& options_;
   const std::string path_;
@@ -148,7 +147,7 @@ Result<int> Guard::finish(int status) {
   return status;
 }
 
-void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) {
+void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) const {
   constexpr size_t kShown = 3;
   for (size_t i = 0; i < std::min(worse.orders.size(), kShown); i++)
     say("`import {}` was sound and is not any more", worse.orders[i]);

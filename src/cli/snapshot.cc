@@ -174,7 +174,7 @@ Result<int> abandon(const KeptEnvironment& environment) {
 // A snapshot of what is there, so that the restore can be taken back. Its name.
 Result<std::string> keep_present(const KeptEnvironment& environment, Store& store,
                                  const Snapshot& wanted) {
-  const std::string name = new_snapshot_name(store, "before-restore-");
+  std::string name = new_snapshot_name(store, "before-restore-");
   SnapshotNotes notes = notes_of(environment, {}, store.salt());
   notes.reason = "before `cohabit restore " + wanted.name + "`";
   notes.is_automatic = true;

@@ -53,7 +53,7 @@ bool UnclaimedPackages::is_boundary(const std::string& directory) const {
 // library that asked for it tells.
 std::string UnclaimedPackages::bundle_package(const std::string& directory,
                                               const std::vector<uint32_t>& askers) const {
-  const std::string name = directory.substr(0, directory.size() - kBundle.size());
+  std::string name = directory.substr(0, directory.size() - kBundle.size());
   if (is_package(name)) return name;
   for (const uint32_t asker : askers) {
     const std::string& package = ownership_.distributions[asker].package;

@@ -1,5 +1,7 @@
 #include "imports/brings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -58,7 +60,7 @@ const Brings::Names& Brings::brought_by(const Distribution& one) {
       if (!next) continue;
       if (seen.insert(name).second) waiting.emplace_back(next, "");
       for (const std::string& also : wanted->extras)
-        if (seen.insert(name + "[" + also).second) waiting.emplace_back(next, also);
+        if (seen.insert(fmt::format("{}[{}", name, also)).second) waiting.emplace_back(next, also);
     }
   }
   return brought_.emplace(&one, std::move(names)).first->second;

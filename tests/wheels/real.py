@@ -65,6 +65,15 @@ def forget_old_truths() -> None:
             shutil.rmtree(kept, ignore_errors=True)
 
 
+def is_outdated(kept: Path, home: Path) -> bool:
+    """Whether a library of the machine was replaced after the recording (an update of libssl, say)."""
+    recorded = (kept / "output.txt").stat().st_mtime
+    with gzip.open(kept / "loads.tsv.gz", "rt", errors="surrogateescape") as table:
+        files = {Path(line.split("\t")[0]) for line in table if line.startswith("/")}
+    return any(not file.exists() or file.stat().st_ctime > recorded
+               for file in files if home not in file.parents)
+
+
 def truth(home: Path, code: str, now: bool, scratch: Path) -> tuple[Path, int]:
     """A directory with ld.so's tables for this statement, and its exit status. Recorded once."""
     installation = (home / "cohabit-complete").read_text()
@@ -74,7 +83,7 @@ def truth(home: Path, code: str, now: bool, scratch: Path) -> tuple[Path, int]:
     key = hashlib.sha256(identity.encode()).hexdigest()[:16]
     kept = environments.cache_root() / "truths" / f"{home.name}-{key}"
     with environments.locked(f"truth-{key}"):
-        if not (kept / "status").exists():
+        if not (kept / "status").exists() or is_outdated(kept, home):
             shutil.rmtree(kept, ignore_errors=True)
             fresh = scratch / "fresh"
             # Once without the log: byte code gets compiled, caches get filled.

@@ -165,7 +165,7 @@ Result<void> Store::write_journal(const Journal& journal) {
   return {};
 }
 
-Result<void> Store::clear_journal() {
+Result<void> Store::clear_journal() const {
   const auto removed = disk::unlink(path("journal"));
   if (!removed && removed.error().number != ENOENT) return disk::to_error(removed.error());
   return {};
@@ -208,20 +208,20 @@ Result<Snapshot> Store::read(const std::string& name, bool with_files) const {
   return snapshot;
 }
 
-Result<void> Store::write(const Snapshot& snapshot) {
+Result<void> Store::write(const Snapshot& snapshot) const {
   const std::string file = path("snapshots/" + snapshot.name);
   if (auto written = disk::replace(file, format_snapshot(snapshot)); !written)
     return disk::to_error(written.error());
   return {};
 }
 
-Result<void> Store::remove(const std::string& name) {
+Result<void> Store::remove(const std::string& name) const {
   if (auto removed = disk::unlink(path("snapshots/" + name)); !removed)
     return disk::to_error(removed.error());
   return {};
 }
 
-Result<void> Store::clear_stage() {
+Result<void> Store::clear_stage() const {
   for (const std::string& name : Tree("").list(path("stage")))
     if (auto removed = disk::remove_all(path("stage/" + name)); !removed)
       return disk::to_error(removed.error());

@@ -65,7 +65,7 @@ class Store {
 
   Journal read_journal() const;
   Result<void> write_journal(const Journal& journal);
-  Result<void> clear_journal();
+  Result<void> clear_journal() const;
 
   // Names in the environment that are no part of it: the store; of a conda installation also its
   // other environments and its cache of packages.
@@ -75,11 +75,11 @@ class Store {
   // Names of snapshots, the oldest first.
   std::vector<std::string> names() const;
   Result<Snapshot> read(const std::string& name, bool with_files = true) const;
-  Result<void> write(const Snapshot& snapshot);
-  Result<void> remove(const std::string& name);
+  Result<void> write(const Snapshot& snapshot) const;
+  Result<void> remove(const std::string& name) const;
   // Removes objects that no snapshot names.
   Result<void> remove_unused_objects();
-  Result<void> clear_stage();
+  Result<void> clear_stage() const;
 
   // What is known about this file as it is now; nullptr if it has to be read.
   const KnownInode* find_known(const Entry& entry) const;
