@@ -34,4 +34,4 @@ def test_a_root_that_is_not_there(cohabit, tmp_path):
     trace = tmp_path / "true.trace"
     subprocess.run([cohabit, "trace", "--out", trace, "--", "/bin/true"], check=True)
     done = subprocess.run([cohabit, "replay", trace, "--root", tmp_path / "gone"], capture_output=True, text=True)
-    assert done.returncode == 2 and "there is no directory" in done.stderr, done.stderr
+    assert done.returncode == 2 and "expected a directory to read files below" in done.stderr, done.stderr
