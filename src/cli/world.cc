@@ -52,9 +52,12 @@ IsOwnCode own_code_of(World& world) {
     const auto lies_in = [&](const std::string& directory) {
       return !directory.empty() && place.starts_with(directory + "/");
     };
+    // PYTHONPATH is among the site directories; what is installed is in site-packages.
     const auto& sites = world.python->site_directories;
     return !lies_in(world.finder->standard_library()) &&
-           std::none_of(sites.begin(), sites.end(), lies_in);
+           std::none_of(sites.begin(), sites.end(), [&](const std::string& site) {
+             return site.ends_with("-packages") && lies_in(site);
+           });
   };
 }
 
