@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "actions/runtime_library.h"
+#include "base/paths.h"
 
 namespace cohabit {
 namespace {
@@ -26,10 +27,6 @@ std::string quoted(const std::string& text) {
   }
   result += '\'';
   return result;
-}
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 std::string reason_of(const Repair& repair, const std::string& name) {

@@ -14,6 +14,11 @@ inline std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// What follows the last slash; all of a path that has none.
+inline std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 // `path` below `directory`, without "//", "." and "..": a RECORD says "../../../bin/x" from
 // site-packages. An absolute path is below nothing.
 inline std::string join_normal(const std::string& directory, std::string_view path) {

@@ -98,10 +98,6 @@ std::vector<Failure> fatal_failures(const Case& examined) {
   return {};
 }
 
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // What the loader's message is about: it begins with that.
 std::string subject_of(const Failure& failure) {
   return failure.message.substr(0, failure.message.find(": "));

@@ -10,10 +10,6 @@ namespace {
 constexpr std::string_view kBundle = ".libs";
 constexpr std::string_view kFileScheme = "file://";
 
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 bool is_installed_in_place(const Distribution& one, const std::string& package) {
   if (!one.editable.starts_with(kFileScheme)) return false;
   const std::string project = join_normal("/", one.editable.substr(kFileScheme.size()));

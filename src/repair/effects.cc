@@ -7,15 +7,13 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/paths.h"
+
 namespace cohabit {
 namespace {
 
 using sim::Binding;
 using sim::ObjectId;
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 // What the moved names tell of danger.
 struct MovedKinds {

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
+
 namespace cohabit {
 namespace {
 
 constexpr int kRtldDeepbind = 8;
 constexpr int kRtldGlobal = 0x100;
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 template <class T>
 void add_missing(const std::vector<T>& from, std::vector<T>& to) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/paths.h"
+
 namespace cohabit::report {
 namespace {
 
@@ -12,10 +14,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaVersion = 1;
 constexpr size_t kShown = 3;
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::string bold(bool colour, const std::string& text) {
   return colour ? fmt::format("\033[1m{}\033[0m", text) : text;

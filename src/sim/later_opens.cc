@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
+
 namespace cohabit::sim {
 namespace {
 
@@ -22,10 +24,6 @@ bool looks_beside_itself(const elf::Object& object) {
     begin = end + 1;
   }
   return false;
-}
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 }  // namespace
