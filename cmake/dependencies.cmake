@@ -24,27 +24,26 @@ else()
   target_link_libraries(cohabit_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# RE2, static: the command runs inside broken environments and needs the C library alone.
-find_path(COHABIT_RE2_INCLUDE re2/filtered_re2.h)
-find_library(COHABIT_RE2 NAMES libre2.a)
-if(NOT COHABIT_RE2 OR NOT COHABIT_RE2_INCLUDE)
-  message(FATAL_ERROR "The static RE2 is missing: install it (Debian: apt-get install libre2-dev), or let "
-                      "`scripts/setup build` install all that the build needs")
-endif()
-add_library(cohabit_re2 INTERFACE)
-target_include_directories(cohabit_re2 SYSTEM INTERFACE ${COHABIT_RE2_INCLUDE})
+# cohabit_NAME with the headers of a library of which the archive is taken. Static, since the command
+# runs inside broken environments and needs the C library alone. Sets COHABIT_<NAME> to the archive.
+function(cohabit_static_library name header archive package)
+  string(TOUPPER ${name} upper)
+  find_path(COHABIT_${upper}_INCLUDE ${header})
+  find_library(COHABIT_${upper} NAMES ${archive})
+  if(NOT COHABIT_${upper} OR NOT COHABIT_${upper}_INCLUDE)
+    message(FATAL_ERROR "The static library ${archive} is missing: install it (Debian: apt-get install ${package}), "
+                        "or let `scripts/setup build` install all that the build needs")
+  endif()
+  add_library(cohabit_${name} INTERFACE)
+  target_include_directories(cohabit_${name} SYSTEM INTERFACE ${COHABIT_${upper}_INCLUDE})
+endfunction()
+
+cohabit_static_library(re2 re2/filtered_re2.h libre2.a libre2-dev)
 # Debian's archive cannot go into a shared library (local TLS): libcohabit.so takes libre2.so.
 find_library(COHABIT_RE2_SHARED NAMES re2)
 target_link_libraries(cohabit_re2 INTERFACE
   $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${COHABIT_RE2_SHARED},${COHABIT_RE2}> Threads::Threads)
 
-# SHA-256, static for the same reason; only the hash's own object files are taken from the archive.
-find_path(COHABIT_CRYPTO_INCLUDE openssl/sha.h)
-find_library(COHABIT_CRYPTO NAMES libcrypto.a)
-if(NOT COHABIT_CRYPTO OR NOT COHABIT_CRYPTO_INCLUDE)
-  message(FATAL_ERROR "The static libcrypto is missing: install it (Debian: apt-get install libssl-dev), or let "
-                      "`scripts/setup build` install all that the build needs")
-endif()
-add_library(cohabit_crypto INTERFACE)
-target_include_directories(cohabit_crypto SYSTEM INTERFACE ${COHABIT_CRYPTO_INCLUDE})
+# SHA-256: only the hash's own object files are taken from the archive.
+cohabit_static_library(crypto openssl/sha.h libcrypto.a libssl-dev)
 target_link_libraries(cohabit_crypto INTERFACE ${COHABIT_CRYPTO})

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,16 @@ class Scene:
         assert done.returncode == -signal.SIGKILL or done.returncode in (0, 1), (step, done.returncode, done.stderr)
         return done.returncode == -signal.SIGKILL
 
+    def kills(self, *words: str) -> Iterator[int]:
+        """Kills the command in front of each of its changes, from the same state each time."""
+        steps = self.count(*words)
+        for step in range(1, steps + 1):
+            self.thaw()
+            if not self.kill_at(step, *words):
+                assert step > steps - 20
+                return
+            yield step
+
 
 @pytest.fixture
 def scene(call, environment, tmp_path: Path) -> Scene:
@@ -90,12 +101,7 @@ def test_restore_with_undo_at_every_change(scene: Scene) -> None:
     old = scene.environment.walk()
     scene.environment.uninstall("beta")
     new = scene.freeze()
-    steps = scene.count("restore", "a")
-    for step in range(1, steps + 1):
-        scene.thaw()
-        if not scene.kill_at(step, "restore", "a"):
-            assert step > steps - 20
-            break
+    for step in scene.kills("restore", "a"):
         scene.call(scene.environment, "snapshots")
         assert scene.environment.walk() in (old, new), step
         scene.call(scene.environment, "restore", "a")
@@ -121,12 +127,7 @@ def test_snapshot_at_every_change(scene: Scene) -> None:
     scene.call(scene.environment, "snapshot", "a")
     world.disturb(scene.environment)
     before = scene.freeze()
-    steps = scene.count("snapshot", "b")
-    for step in range(1, steps + 1):
-        scene.thaw()
-        if not scene.kill_at(step, "snapshot", "b"):
-            assert step > steps - 20
-            break
+    for step in scene.kills("snapshot", "b"):
         assert scene.environment.walk() == before, step
         scene.call(scene.environment, "snapshot", "c")
         scene.environment.install("delta", "1", {"delta.py": b"d"})
