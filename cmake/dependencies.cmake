@@ -47,3 +47,30 @@ target_link_libraries(cohabit_re2 INTERFACE
 # SHA-256: only the hash's own object files are taken from the archive.
 cohabit_static_library(crypto openssl/sha.h libcrypto.a libssl-dev)
 target_link_libraries(cohabit_crypto INTERFACE ${COHABIT_CRYPTO})
+
+# libarchive for reading tar alone, which needs none of the libraries that it can use. Both are static in
+# the command; libcohabit.so takes the shared ones, as Debian's archives are not made for it.
+cohabit_static_library(archive archive.h libarchive.a libarchive-dev)
+cohabit_static_library(zstd zstd.h libzstd.a libzstd-dev)
+find_library(COHABIT_ARCHIVE_SHARED NAMES archive)
+find_library(COHABIT_ZSTD_SHARED NAMES zstd)
+target_link_libraries(cohabit_archive INTERFACE cohabit_zstd
+  $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${COHABIT_ARCHIVE_SHARED},${COHABIT_ARCHIVE}>
+  $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${COHABIT_ZSTD_SHARED},${COHABIT_ZSTD}>)
+
+# Deflated members of wheels.
+cohabit_static_library(zlib zlib.h libz.a zlib1g-dev)
+target_link_libraries(cohabit_zlib INTERFACE ${COHABIT_ZLIB})
+
+# Environments of conda are YAML.
+cohabit_static_library(yaml yaml.h libyaml.a libyaml-dev)
+target_link_libraries(cohabit_yaml INTERFACE ${COHABIT_YAML})
+
+# libcurl is opened where it is needed (src/facts/wheels/web_library.cc): its declarations are enough.
+find_path(COHABIT_CURL_INCLUDE curl/curl.h)
+if(NOT COHABIT_CURL_INCLUDE)
+  message(FATAL_ERROR "curl/curl.h is missing: install it (Debian: apt-get install libcurl4-openssl-dev), "
+                      "or let `scripts/setup build` install all that the build needs")
+endif()
+add_library(cohabit_curl_headers INTERFACE)
+target_include_directories(cohabit_curl_headers SYSTEM INTERFACE ${COHABIT_CURL_INCLUDE})

@@ -21,21 +21,28 @@ from ._worker_errors import (CohabitError, RemoteError, WorkerBusy, WorkerCancel
                              WorkerError, WorkerStartError, WorkerTimeout)
 
 if TYPE_CHECKING:
-    from .workers import FrameworkManager, GPUFrameworkManager, Worker
+    from .manager import (FrameworkBusy, FrameworkConflict, FrameworkError, FrameworkManager, FrameworkNotFound,
+                          FrameworkSyncError, GPUFrameworkManager, lazy)
+    from .workers import Worker
 
-__all__ = ["CohabitError", "FrameworkManager", "GPUFrameworkManager", "RemoteError", "Worker", "WorkerBusy",
-           "WorkerCancelled", "WorkerClosed", "WorkerCrashed", "WorkerError", "WorkerStartError", "WorkerTimeout",
-           "__version__", "command", "doctor", "explain_exception", "install_excepthook", "why"]
+__all__ = ["CohabitError", "FrameworkBusy", "FrameworkConflict", "FrameworkError", "FrameworkManager", "FrameworkNotFound",
+           "FrameworkSyncError", "GPUFrameworkManager", "RemoteError", "Worker", "WorkerBusy", "WorkerCancelled", "WorkerClosed",
+           "WorkerCrashed", "WorkerError", "WorkerStartError", "WorkerTimeout", "__version__", "command", "doctor",
+           "explain_exception", "install_excepthook", "lazy", "verify", "why"]
 
 StrPath = Union[str, "os.PathLike[str]"]
 
 
 def __getattr__(name: str) -> Any:
     # The command passes through here at each start: what it does not need is not imported.
-    if name in ("FrameworkManager", "GPUFrameworkManager", "Worker"):
+    if name == "Worker":
         from . import workers
 
-        return getattr(workers, name)
+        return workers.Worker
+    if name == "lazy" or "Framework" in name and name in __all__:
+        from . import manager
+
+        return getattr(manager, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -70,6 +77,32 @@ def doctor(
         line.append("--trace")
     if replay is not None:
         line += ["--replay", os.fspath(replay)]
+    line += arguments
+    return json.loads(_run(line))
+
+
+def verify(
+    environment: StrPath | None = None,
+    *,
+    imports: str | Iterable[str] = (),
+    repair: StrPath | None = None,
+    arguments: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Really imports and computes in child processes: the report of `cohabit verify --format json`.
+
+    environment  a virtual environment, an interpreter, ...; default: the active one
+    imports      this order only: "tensorflow,paddle" or a list; default: each framework and every pair in both orders
+    repair       start the children with this repair, a file of `cohabit fix --write`
+    arguments    further command-line arguments, as they are: ["--jobs", "2", "--cached"]
+    """
+    line = [command(), "verify", "--format", "json"]
+    if environment is not None:
+        line.append(os.fspath(environment))
+    names = imports if isinstance(imports, str) else ",".join(imports)
+    if names:
+        line += ["--imports", names]
+    if repair is not None:
+        line += ["--repair", os.fspath(repair)]
     line += arguments
     return json.loads(_run(line))
 

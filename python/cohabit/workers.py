@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Callable, Union
 
-from ._worker_errors import WorkerError, WorkerStartError, WorkerTimeout
+from ._worker_errors import WorkerStartError, WorkerTimeout
 from ._worker_pool import Limits, Pool, Ticket
 from ._worker_process import Spec, environ_for, interpreter_of
 from ._worker_supervisor import supervise
 
-__all__ = ["FrameworkManager", "GPUFrameworkManager", "Worker"]
+__all__ = ["Worker"]
 
 StrPath = Union[str, "os.PathLike[str]"]
 
@@ -149,39 +149,6 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"<cohabit.Worker {self.name}: processes {self.pids}>"
-
-
-class FrameworkManager:
-    """Several frameworks behind one object; so far those in workers."""
-
-    def __init__(self) -> None:
-        self._workers: list[Worker] = []
-        self._closed = False
-
-    def worker(self, framework: str | None = None, **options: Any) -> Worker:
-        """A Worker with these options, closed with the manager."""
-        if self._closed:
-            raise WorkerError("the manager is closed")
-        self._workers.append(Worker(framework, **options))
-        return self._workers[-1]
-
-    def close(self, timeout: float = 5) -> None:
-        """Closes all workers; `timeout` seconds for all of them together."""
-        self._closed = True
-        end = time.monotonic() + timeout
-        for worker in self._workers:
-            worker._pool.request_close_at(end)
-        for worker in self._workers:
-            worker.close(max(end - time.monotonic(), 0))
-
-    def __enter__(self) -> FrameworkManager:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-GPUFrameworkManager = FrameworkManager
 
 
 class _Task:

@@ -24,7 +24,7 @@ struct saved_call {
   const void* return_address;
 };
 
-static size_t length_of(const char* s) {
+static inline size_t length_of(const char* s) {
   size_t n = 0;
   while (n < kLongestString && s[n]) ++n;
   return n;

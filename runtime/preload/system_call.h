@@ -53,6 +53,9 @@ static inline long sys_fstat(int descriptor, struct stat* status) {
 static inline long sys_read(int descriptor, void* buffer, unsigned long size) {
   return system_call(SYS_read, descriptor, (long)buffer, (long)size, 0);
 }
+static inline long sys_write(int descriptor, const void* bytes, unsigned long size) {
+  return system_call(SYS_write, descriptor, (long)bytes, (long)size, 0);
+}
 static inline long sys_stat(const char* path, struct stat* status) {
   return system_call(SYS_newfstatat, AT_FDCWD, (long)path, (long)status, 0);
 }
@@ -73,6 +76,12 @@ static inline long sys_getppid(void) {
 }
 static inline long sys_gettid(void) {
   return system_call(SYS_gettid, 0, 0, 0, 0);
+}
+static inline long sys_tgkill(long process, long thread, int number) {
+  return system_call(SYS_tgkill, process, thread, number, 0);
+}
+static inline long sys_sigaltstack(const void* stack) {
+  return system_call(SYS_sigaltstack, (long)stack, 0, 0, 0);
 }
 
 #endif

@@ -8,13 +8,16 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "actions/ask.h"
 #include "actions/runtime_library.h"
 #include "base/paths.h"
+#include "base/rows.h"
 
 namespace cohabit {
 namespace {
 
 constexpr const char* kRulesVariable = "COHABIT_PRELOAD_RULES";
+constexpr const char* kHookVariable = "COHABIT_START_HOOK";
 
 // For sh: nothing in single quotes has a meaning.
 std::string quoted(const std::string& text) {
@@ -75,6 +78,51 @@ Result<std::vector<VariableChange>> launch_variables(const Repair& repair,
   return changes;
 }
 
+VariableChange change_of(const NeededVariable& needed, const VariableMap& environment) {
+  return {needed.name, value_of(needed, environment), needed.reason, shell_line(needed, true)};
+}
+
+Result<std::vector<VariableChange>> hook_variables(const Variables& settings,
+                                                   const VariableMap& environment) {
+  auto file = find_runtime_library("start/sitecustomize.py", kHookVariable);
+  if (!file) return tl::unexpected<Error>(file.error());
+  auto directory = preloadable_path(directory_of(*file));  // PYTHONPATH holds no colons either
+  if (!directory) return tl::unexpected<Error>(directory.error());
+  std::vector<VariableChange> changes;
+  const auto add = [&](const std::string& name, const std::string& part, Setting setting,
+                       std::string reason) {
+    NeededVariable variable;
+    variable.name = name;
+    variable.part = part;
+    variable.setting = setting;
+    variable.separator = ":";
+    variable.reason = std::move(reason);
+    changes.push_back(change_of(variable, environment));
+  };
+  for (const auto& [name, value] : settings)
+    add(name, value, Setting::kSet, "what the start-up hook of Cohabit does");
+  add("PYTHONPATH", *directory, Setting::kPrepend,
+      "the start-up hook of Cohabit; the user's own sitecustomize runs after it");
+  return changes;
+}
+
+Result<std::vector<std::string>> needed_at_import(const std::string& python,
+                                                  const std::vector<std::string>& modules,
+                                                  const std::vector<std::string>& files) {
+  constexpr int kPatience = 60000;
+  if (files.empty()) return std::vector<std::string>();
+  auto checker = find_runtime_library("start/cohabit_defer.py", kHookVariable);
+  if (!checker) return tl::unexpected<Error>(checker.error());
+  std::vector<std::string> command = {
+      python, "-I", "-S", *checker, "--check", fmt::format("{}", fmt::join(modules, ","))};
+  command.insert(command.end(), files.begin(), files.end());
+  std::vector<std::string> lines;
+  const std::string answer = ask_program(command, kPatience);
+  for (const std::string_view line : split(answer, '\n'))
+    if (!line.empty()) lines.emplace_back(line);
+  return lines;
+}
+
 std::string launch_script(const Repair& repair, const std::vector<VariableChange>& changes,
                           const std::vector<std::string>& command) {
   std::string text =
@@ -87,6 +135,10 @@ std::string launch_script(const Repair& repair, const std::vector<VariableChange
         "change.\n";
   for (const VariableChange& variable : changes) {
     text += fmt::format("# {}\n", variable.reason);
+    if (!variable.shell.empty()) {
+      text += variable.shell + "\n";
+      continue;
+    }
     text += variable.value ? fmt::format("export {}={}\n", variable.name, quoted(*variable.value))
                            : fmt::format("unset {}\n", variable.name);
   }

@@ -178,8 +178,11 @@ Recording read_recording(const Launch& launch, const Finished& finished, bool ch
   recording.trace.exit_status = finished.status;
   if (own.started() && WIFEXITED(finished.status) && launch.takes_loader_log && !own.saw_exit()) {
     spots.push_back(
-        "the program ended without running its destructors: it called _exit, or replaced itself by "
-        "another program, which only --children follows");
+        children
+            ? "the program ended without running its destructors: it called _exit, or replaced "
+              "itself by another program (then its trace is beside this one)"
+            : "the program ended without running its destructors: it called _exit, or replaced "
+              "itself by another program, which only --children follows");
   }
   for (size_t i = 1; i < mergers.size(); ++i) {
     recording.children.push_back(make_trace(mergers[i], launch));

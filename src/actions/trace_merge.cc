@@ -62,7 +62,8 @@ void TraceMerger::add_call(const TracerRecord& record) {
   if (may_nest(record.tid)) place(index);
 }
 
-void TraceMerger::loading(const std::string& name, const std::string& by, int64_t by_ns) {
+void TraceMerger::loading(const std::string& name, int64_t ns, const std::string& by,
+                          int64_t by_ns) {
   candidate_.clear();
   reopened_ = kNone;
   announced_ = true;
@@ -73,8 +74,11 @@ void TraceMerger::loading(const std::string& name, const std::string& by, int64_
   if (call != kNone) {
     answer(call);
   } else {
-    call = infer(CallKind::kDlopen, name);
+    // A dlopen stays in the namespace of its caller.
+    call = infer(ns == by_ns ? CallKind::kDlopen : CallKind::kDlmopen, name);
     calls_[call].call.caller = by;
+    if (ns != by_ns) calls_[call].call.link_map_id = namespaces_.contains(ns) ? ns : LM_ID_NEWLM;
+    namespaces_.insert(ns);
   }
   calls_[call].call.caller_ns = by_ns;
   push(call, true);
@@ -279,8 +283,13 @@ void TraceMerger::pop_finished() {
   while (!frames_.empty()) {
     const Frame& frame = frames_.back();
     if (frame.opens ? frame.in_code : !frame.unmapping) break;
+    settle(frame, calls_[frame.call].call);
     pop();
   }
+}
+
+void TraceMerger::settle(const Frame& frame, LoaderCall& call) {
+  if (call.inferred && frame.opens && !frame.mapped && !frame.in_code) call.flags |= RTLD_NOLOAD;
 }
 
 template <class Matches>
@@ -369,8 +378,11 @@ Trace TraceMerger::finish() const {
                    [&](size_t a, size_t b) { return position(a) < position(b); });
   std::string cwd = start_.cwd;
   int deepest = 0;
+  std::vector<const Frame*> running(calls_.size());
+  for (const Frame& frame : frames_) running[frame.call] = &frame;
   for (size_t i : order) {
     LoaderCall call = calls_[i].call;
+    if (running[i]) settle(*running[i], call);
     if (call.cwd == cwd) {
       call.cwd.clear();
     } else if (!call.cwd.empty()) {

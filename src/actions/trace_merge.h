@@ -18,9 +18,11 @@
 //       only the first is printed; of a failed dlopen only the last
 //
 // A failed dlopen prints no end. It has ended when its thread makes the next call, or an outer call
-// goes on, although it has run no constructor. Loading is under a lock, so the log's order is the
-// lock's order; the tracer's record comes before the lock is taken, so another thread's record may
-// stand inside a call.
+// goes on, although it has run no constructor. One that the tracer did not see, and that mapped
+// nothing, is written down as RTLD_NOLOAD: a library that is there was only asked for
+// (elf/dl-load.c leaves before the link map is made), and one that is not there comes to the same.
+// Loading is under a lock, so the log's order is the lock's order; the tracer's record comes before
+// the lock is taken, so another thread's record may stand inside a call.
 #pragma once
 
 #include <optional>
@@ -83,7 +85,7 @@ class TraceMerger {
   bool add_code_line(std::string_view line);
   void add_flag_line(std::string_view line);
 
-  void loading(const std::string& name, const std::string& by, int64_t by_ns);
+  void loading(const std::string& name, int64_t ns, const std::string& by, int64_t by_ns);
   void mapping(const std::string& name, int64_t ns);
   bool ends_unconstructed(const std::string& name) const;
   void opened(const std::string& name);
@@ -103,6 +105,7 @@ class TraceMerger {
   void push(size_t call, bool opens);
   void pop();
   void pop_finished();
+  static void settle(const Frame& frame, LoaderCall& call);
   template <class Matches>
   size_t find_waiting(Matches matches) const;
   void describe_blind_spots(Trace& trace) const;

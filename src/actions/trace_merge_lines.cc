@@ -130,7 +130,8 @@ bool TraceMerger::add_file_line(std::string_view line) {
   } else if (strip(line, "file=")) {
     if (split(line, ";  dynamically loaded by ", file, by)) {
       auto caller = read_object(by);
-      loading(std::string(read_object(file).name), plain(caller.name), caller.ns);
+      const auto object = read_object(file);
+      loading(std::string(object.name), object.ns, plain(caller.name), caller.ns);
     } else if (split(line, ";  needed by ", file, by) &&
                !by.ends_with(" (relocation dependency)")) {
       announced_ = true;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,53 +16,105 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
+
+#include "actions/runtime_library.h"
+#include "base/scratch.h"
+#include "base/variables.h"
 
 namespace cohabit {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class ScratchDirectory {
+// The descriptors by which the child knows its channel, and libcohabit_crash.so its file.
+constexpr int kChannel = 3, kCrashFile = 4;
+
+class Descriptor {
  public:
-  ScratchDirectory() {
-    char name[] = "/tmp/cohabit-verify-XXXXXX";
-    if (::mkdtemp(name)) path_ = name;
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  void close() {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
   }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
+  int number() const { return number_; }
 
  private:
-  std::string path_;
+  int number_;
 };
 
-// Everything that the child needs, made before fork.
+// Words as exec takes them.
+class Words {
+ public:
+  explicit Words(std::vector<std::string> words) : words_(std::move(words)) {
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+  char* const* data() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
+// Everything that the child needs, made before fork: other threads of ours may hold locks then.
 struct Child {
-  std::vector<std::string> words;
-  std::vector<char*> arguments;
+  Words arguments, environment;
   std::string directory;
-  const std::vector<VariableChange>& changes;
   const VerifyLimits& limits;
-  int channel = -1;
+  int channel = -1, crash_file = -1;
 };
 
-// The descriptor by which the child knows its channel.
-constexpr int kChannel = 3;
+std::vector<std::string> arguments_of(const std::string& python,
+                                      const std::vector<std::string>& imports) {
+  std::vector<std::string> words = {python, "-c", kVerifyProgram, std::to_string(kChannel)};
+  words.insert(words.end(), imports.begin(), imports.end());
+  return words;
+}
+
+// Ours, changed, and with the library that tells of a crash; without it a crash is a signal only.
+std::vector<std::string> environment_of(const std::vector<VariableChange>& changes,
+                                        bool tells_of_crashes) {
+  VariableMap variables;
+  for (char** entry = environ; entry && *entry; entry++) {
+    const std::string_view text = *entry;
+    const size_t equals = std::min(text.find('='), text.size());
+    variables[std::string(text.substr(0, equals))] = text.substr(std::min(equals + 1, text.size()));
+  }
+  for (const VariableChange& change : changes) {
+    if (change.value)
+      variables[change.name] = *change.value;
+    else
+      variables.erase(change.name);
+  }
+  const auto library = find_runtime_library("libcohabit_crash.so", "COHABIT_CRASH_LIBRARY");
+  const auto path = library ? preloadable_path(*library) : library;
+  if (path && tells_of_crashes) {
+    std::string& preload = variables["LD_PRELOAD"];
+    preload += (preload.empty() ? "" : ":") + *path;
+    variables["COHABIT_CRASH_REPORT"] = std::to_string(kCrashFile);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : variables) lines.push_back(fmt::format("{}={}", name, value));
+  return lines;
+}
+
+// Both are moved out of each other's way first.
+void place_descriptors(const Child& child) {
+  constexpr int kOutOfTheWay = 10;
+  const int channel = ::fcntl(child.channel, F_DUPFD_CLOEXEC, kOutOfTheWay);
+  const int crash_file = ::fcntl(child.crash_file, F_DUPFD_CLOEXEC, kOutOfTheWay);
+  ::dup2(channel, kChannel);
+  if (crash_file >= 0) ::dup2(crash_file, kCrashFile);
+}
 
 [[noreturn]] void become(const Child& child) {
   ::setpgid(0, 0);
+  place_descriptors(child);
   const int nothing = ::open("/dev/null", O_RDWR);
   for (int descriptor = 0; descriptor < 3; descriptor++) ::dup2(nothing, descriptor);
-  if (child.channel == kChannel) {
-    ::fcntl(kChannel, F_SETFD, 0);
-  } else {
-    ::dup2(child.channel, kChannel);
-  }
   if (child.limits.megabytes > 0) {
     const rlim_t bytes = static_cast<rlim_t>(child.limits.megabytes) << 20;
     const struct rlimit memory = {bytes, bytes};
@@ -69,13 +122,8 @@ constexpr int kChannel = 3;
   }
   const struct rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  for (const VariableChange& variable : child.changes) {
-    if (variable.value)
-      ::setenv(variable.name.c_str(), variable.value->c_str(), 1);
-    else
-      ::unsetenv(variable.name.c_str());
-  }
-  if (::chdir(child.directory.c_str()) == 0) ::execv(child.arguments[0], child.arguments.data());
+  if (::chdir(child.directory.c_str()) == 0)
+    ::execve(child.arguments.data()[0], child.arguments.data(), child.environment.data());
   ::_exit(127);
 }
 
@@ -156,6 +204,18 @@ bool wait_for(pid_t pid, Clock::time_point end, int& status) {
   return true;
 }
 
+std::string read_whole(int file) {
+  constexpr size_t kMost = size_t{16} << 20;
+  std::string text;
+  char part[1 << 14];
+  while (text.size() < kMost) {
+    const ssize_t count = ::pread(file, part, sizeof part, static_cast<off_t>(text.size()));
+    if (count <= 0) break;
+    text.append(part, static_cast<size_t>(count));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string_view outcome_name(Outcome outcome) {
@@ -168,39 +228,37 @@ Result<VerifiedRun> verify_imports(const std::string& python,
                                    const std::vector<std::string>& imports,
                                    const std::vector<VariableChange>& changes,
                                    const VerifyLimits& limits) {
-  const ScratchDirectory directory;
+  const ScratchDirectory directory("cohabit-verify");
   if (directory.path().empty()) return fail("cannot make an empty directory in /tmp");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  Child child{{python, "-c", kVerifyProgram, std::to_string(kChannel)},
-              {},
-              directory.path(),
-              changes,
-              limits,
-              ends[1]};
-  child.words.insert(child.words.end(), imports.begin(), imports.end());
-  for (std::string& word : child.words) child.arguments.push_back(word.data());
-  child.arguments.push_back(nullptr);
+  const Descriptor reading(ends[0]);
+  Descriptor writing(ends[1]);
+  const Descriptor crash_file(::memfd_create("cohabit-crash", MFD_CLOEXEC));
+  const Child child{Words(arguments_of(python, imports)),
+                    Words(environment_of(changes, crash_file.number() >= 0)),
+                    directory.path(),
+                    limits,
+                    writing.number(),
+                    crash_file.number()};
 
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::milliseconds(static_cast<int64_t>(limits.seconds * 1000));
   const pid_t pid = ::fork();
   if (pid == 0) become(child);
-  ::close(ends[1]);
-  if (pid < 0) {
-    ::close(ends[0]);
-    return fail(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  }
+  if (pid < 0) return fail(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  writing.close();
   Account account;
   int status = 0;
-  const bool in_time = listen(ends[0], end, account) && wait_for(pid, end, status);
+  const bool in_time = listen(reading.number(), end, account) && wait_for(pid, end, status);
   ::kill(-pid, SIGKILL);  // it, where it hangs, and what it has left behind
   if (!in_time) ::waitpid(pid, &status, 0);
-  ::close(ends[0]);
   VerifiedRun run;
   run.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   account.conclude(status, !in_time, run);
+  if (run.outcome == Outcome::kSignal)
+    run.frames = read_crash_report(read_whole(crash_file.number()), pid, WTERMSIG(status));
   return run;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "actions/crash_report.h"
 #include "actions/launch.h"
 #include "base/result.h"
 
@@ -25,10 +26,11 @@ struct VerifiedRun {
   std::string detail;  // what went wrong, and during what
   double seconds = 0;
   std::vector<std::pair<std::string, std::string>> versions;  // by module, as it says itself
+  std::vector<NativeFrame> frames;                            // where a signal has ended it
 };
 
 // `python`: the interpreter. `changes`: of a repair, for the child alone. An error means that the
-// child could not be run.
+// child could not be run. Several threads may call it at the same time.
 Result<VerifiedRun> verify_imports(const std::string& python,
                                    const std::vector<std::string>& imports,
                                    const std::vector<VariableChange>& changes,

@@ -121,6 +121,25 @@ def pyarrow(m):
         assert parquet.read_table(m.BufferReader(out.getvalue())).num_rows == 1000
 
 
+def drawn(text):
+    from PIL import Image, ImageDraw, ImageFont
+    try:
+        font, times = ImageFont.load_default(48), 1
+    except TypeError:  # Pillow before 10.1 has one size
+        font, times = ImageFont.load_default(), 4
+    image = Image.new("RGB", (480 // times, 120 // times), "white")
+    ImageDraw.Draw(image).text((30 // times, 30 // times), text, font=font, fill="black")
+    return image.resize((480, 120))
+
+
+def rapidocr_paddle(m):
+    import numpy as n
+    found, _ = m.RapidOCR()(n.asarray(drawn("COHABIT 2026"))[:, :, ::-1])
+    text = "".join(line[1] for line in found or []).replace(" ", "").upper()
+    assert text == "COHABIT2026", "the drawn text COHABIT 2026 was read as " + repr(text)
+
+
+rapidocr_onnxruntime = rapidocr_paddle
 computations = dict(globals())
 loaded = []
 try:
@@ -131,7 +150,7 @@ try:
         tell("version", loaded[-1], getattr(sys.modules[loaded[-1]], "__version__", "") or "-")
     for name in dict.fromkeys(loaded + [n for n in ("numpy", "zlib", "cv2") if n in sys.modules]):
         compute = computations.get(name)
-        if callable(compute) and name not in ("tell", "importlib"):
+        if callable(compute) and name not in ("tell", "drawn", "importlib"):
             tell("step", "compute with", name)
             compute(sys.modules[name])
     tell("step", "exit")

@@ -1,6 +1,8 @@
 // A mapped file that another process truncates raises SIGBUS on the next read of a lost page. The
 // handler below puts zero pages there and marks the mapping, so that the report is still made: the
-// only async-signal-safe repair there is. SIGBUS from anywhere else goes to whoever had it before.
+// only async-signal-safe repair there is. A read of what a bundle does not hold raises SIGSEGV and
+// is treated in the same way (touch_log.h). Signals from anywhere else go to whoever had them
+// before.
 #include "base/mapped_file.h"
 
 #include <sys/mman.h>
@@ -8,9 +10,13 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <mutex>
+
+#include "base/touch_log.h"
 
 namespace cohabit {
 namespace {
@@ -21,43 +27,91 @@ struct Slot {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
   std::atomic<bool> damaged{false};
+  std::atomic<bool> read_hole{false};
+  std::atomic<uint32_t> faults{0};
+  std::atomic<uint8_t*> touched{nullptr};  // a flag for each unit, if a log wants to know them
 };
 Slot slots[kMaxMappings];
 std::atomic<int> used_slots{0};
 std::mutex slot_mutex;
-struct sigaction previous_action;
+struct sigaction previous_bus, previous_fault;
 
-void on_sigbus(int signal, siginfo_t* info, void* context) {
-  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+Slot* find_slot(uintptr_t address) {
   const int count = used_slots.load(std::memory_order_acquire);
   for (int i = 0; i < count; i++) {
     const uintptr_t begin = slots[i].begin.load(std::memory_order_acquire);
     const uintptr_t end = slots[i].end.load(std::memory_order_acquire);
-    if (begin == 0 || address < begin || address >= end) continue;
-    const uintptr_t page = address & ~uintptr_t{4095};
-    slots[i].damaged.store(true, std::memory_order_release);
+    if (begin != 0 && address >= begin && address < end) return &slots[i];
+  }
+  return nullptr;
+}
+
+void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void* context) {
+  if (previous.sa_flags & SA_SIGINFO) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    previous.sa_handler(signal);
+  } else {
+    std::signal(signal, SIG_DFL);
+  }
+}
+
+void on_sigbus(int signal, siginfo_t* info, void* context) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  if (Slot* slot = find_slot(address)) {
+    const uintptr_t page = address & ~uintptr_t{4095}, end = slot->end.load();
+    slot->damaged.store(true, std::memory_order_release);
     void* mapped = mmap(reinterpret_cast<void*>(page), ((end - page) + 4095) & ~uintptr_t{4095},
                         PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (mapped != MAP_FAILED) return;
   }
-  if (previous_action.sa_flags & SA_SIGINFO) {
-    previous_action.sa_sigaction(signal, info, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal);
-  } else {
-    std::signal(SIGBUS, SIG_DFL);
-  }
+  pass_on(previous_bus, signal, info, context);
 }
 
-void install_handler() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction action{};
-    action.sa_sigaction = on_sigbus;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, &previous_action);
-  });
+// Each piece with rights of its own costs the kernel a mapping, of which a process may have 65,530:
+// the more reads of a file, the larger the pieces that one read opens.
+bool open_units(Slot& slot, uint8_t* touched, uintptr_t address) {
+  constexpr uint32_t kFaultsPerSize = 32, kMostDoublings = 8;
+  const uintptr_t begin = slot.begin.load(), end = slot.end.load();
+  const uint32_t doublings = std::min(slot.faults.fetch_add(1) / kFaultsPerSize, kMostDoublings);
+  const uintptr_t piece = kTouchUnit << doublings;
+  const uintptr_t from = begin + (address - begin) / piece * piece;
+  const size_t size = std::min(from + piece, end) - from;
+  std::memset(touched + (from - begin) / kTouchUnit, 1, (size + kTouchUnit - 1) / kTouchUnit);
+  if (mprotect(reinterpret_cast<void*>(from), size, PROT_READ) == 0) return true;
+  // Too many pieces all the same: from now on everything counts as read.
+  std::memset(touched, 1, (end - begin + kTouchUnit - 1) / kTouchUnit);
+  return false;
+}
+
+// Of a machine: one more piece was read. Of a bundle the whole file becomes readable: one read in
+// vain is enough to know.
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  if (Slot* slot = find_slot(address)) {
+    if (uint8_t* touched = slot->touched.load()) {
+      if (open_units(*slot, touched, address)) return;
+    } else {
+      slot->read_hole.store(true, std::memory_order_release);
+    }
+    const uintptr_t begin = slot->begin.load(), end = slot->end.load();
+    if (mprotect(reinterpret_cast<void*>(begin), end - begin, PROT_READ) == 0) return;
+  }
+  pass_on(previous_fault, signal, info, context);
+}
+
+void install(int signal, void (*handler)(int, siginfo_t*, void*), struct sigaction& previous) {
+  struct sigaction action{};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, &previous);
+}
+
+void install_handlers(bool has_guards) {
+  static std::once_flag bus, fault;
+  std::call_once(bus, [] { install(SIGBUS, on_sigbus, previous_bus); });
+  if (has_guards) std::call_once(fault, [] { install(SIGSEGV, on_fault, previous_fault); });
 }
 
 // -1 when all slots are taken: the mapping then works, but a shrinking file kills the process.
@@ -68,6 +122,9 @@ int take_slot(void* data, uint64_t size) {
   while (slot < count && slots[slot].begin.load() != 0) slot++;
   if (slot == kMaxMappings) return -1;
   slots[slot].damaged.store(false);
+  slots[slot].read_hole.store(false);
+  slots[slot].touched.store(nullptr);
+  slots[slot].faults.store(0);
   slots[slot].end.store(reinterpret_cast<uintptr_t>(data) + size);
   slots[slot].begin.store(reinterpret_cast<uintptr_t>(data));
   if (slot == count) used_slots.store(count + 1, std::memory_order_release);
@@ -76,7 +133,7 @@ int take_slot(void* data, uint64_t size) {
 
 }  // namespace
 
-Result<MappedFile> MappedFile::map(int fd, const std::string& name) {
+Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* log) {
   struct stat status{};
   if (fstat(fd, &status) != 0) return fail("cannot stat " + name + ": " + std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return fail(name + " is not a regular file");
@@ -89,12 +146,29 @@ Result<MappedFile> MappedFile::map(int fd, const std::string& name) {
     return fail("cannot map " + name + ": " + std::strerror(errno));
   }
   file.data_ = data;
-  install_handler();
+  install_handlers(log != nullptr);
   file.slot_ = take_slot(data, file.size_);
+  file.log_ = log;
+  if (log) {
+    uint8_t* touched = log->mapped(name, fd, data, file.size_, file.slot_ >= 0);
+    if (file.slot_ >= 0) slots[file.slot_].touched.store(touched);
+    auto same = log->is_of_bundle() ? Result<MappedFile>(MappedFile()) : map(fd, name);
+    if (same && same->data_) file.unnoted_ = std::make_unique<MappedFile>(std::move(*same));
+  }
   return file;
 }
 
+MappedFile::Words MappedFile::extract(const std::string& kind,
+                                      const std::function<Words(Bytes)>& read) const {
+  if (!log_) return read(bytes());
+  if (std::optional<Words> known = log_->extract_of(data_, kind)) return std::move(*known);
+  Words words = read(unnoted_ ? unnoted_->bytes() : bytes());
+  log_->add_extract(data_, kind, words);
+  return words;
+}
+
 MappedFile::~MappedFile() {
+  if (log_ && data_) log_->unmapped(data_, size_, slot_ >= 0 && slots[slot_].read_hole.load());
   if (slot_ >= 0) slots[slot_].begin.store(0, std::memory_order_release);
   if (data_) munmap(data_, size_);
 }

@@ -2,17 +2,23 @@
 // megabytes costs what is looked at.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
 
 namespace cohabit {
 
+class TouchLog;
+
 class MappedFile {
  public:
   // Maps `fd` (not consumed). `name` is for messages. An empty file gives empty bytes().
-  static Result<MappedFile> map(int fd, const std::string& name);
+  // `log`, if given, outlives it and gets what is read of it.
+  static Result<MappedFile> map(int fd, const std::string& name, TouchLog* log = nullptr);
 
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept { swap(other); }
@@ -23,6 +29,10 @@ class MappedFile {
   ~MappedFile();
 
   Bytes bytes() const { return Bytes(data_, size_); }
+  // What `read` works out of all of its bytes, or of most: a log notes the words and not the bytes,
+  // and those of a bundle are taken from it. `kind` tells one such work from another.
+  using Words = std::vector<std::string>;
+  Words extract(const std::string& kind, const std::function<Words(Bytes)>& read) const;
   // Maps the pages of a part of bytes() in one go: for what is about to be read as a whole, at
   // random. A hint: whatever goes wrong shows when the bytes are read.
   static void populate(Bytes part);
@@ -35,10 +45,14 @@ class MappedFile {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(slot_, other.slot_);
+    std::swap(log_, other.log_);
+    std::swap(unnoted_, other.unnoted_);
   }
   void* data_ = nullptr;
   uint64_t size_ = 0;
   int slot_ = -1;
+  TouchLog* log_ = nullptr;
+  std::unique_ptr<MappedFile> unnoted_;  // the same bytes, for extract() on a machine with a log
 };
 
 }  // namespace cohabit

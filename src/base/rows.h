@@ -20,6 +20,11 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   return parts;
 }
 
+// The same of a list, which may be empty.
+inline std::vector<std::string_view> split_list(std::string_view text, char separator) {
+  return text.empty() ? std::vector<std::string_view>() : split(text, separator);
+}
+
 // Rows that have at least this many fields; views into `text`.
 inline std::vector<TableRow> table_rows(std::string_view text, size_t fields) {
   std::vector<TableRow> rows;

@@ -13,7 +13,10 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+
+#include "base/touch_log.h"
 
 namespace cohabit {
 namespace {
@@ -111,13 +114,6 @@ class Walk {
   int symlinks_ = 0;
 };
 
-tl::expected<std::string, int> walk(const std::string& root, const std::string& path,
-                                    bool follow_last = true, bool must_exist = true) {
-  if (!can_exist(path)) return tl::unexpected(ENOENT);
-  if (path.size() >= PATH_MAX) return tl::unexpected(ENAMETOOLONG);
-  return Walk(root, path, follow_last, must_exist).run();
-}
-
 tl::expected<FileStatus, int> stat_host(const char* path) {
   struct stat status{};
   if (::stat(path, &status) != 0) return tl::unexpected(errno);
@@ -136,6 +132,21 @@ tl::expected<int, int> open_host(const char* path) {
   if (::fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode)) return fd;
   ::close(fd);
   return tl::unexpected(ENXIO);
+}
+
+constexpr size_t kReadAtOnce = 1 << 16;
+
+std::optional<std::string> read_descriptor(int fd, uint64_t limit) {
+  std::string text;
+  char buffer[kReadAtOnce];
+  while (true) {
+    const ssize_t count = ::read(fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+    if (text.size() > limit) return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -157,22 +168,49 @@ Result<void> Tree::check_root() const {
               (status ? " is none" : ": " + std::string(std::strerror(status.error()))));
 }
 
+tl::expected<std::string, int> Tree::walk(const std::string& path, bool follow_last,
+                                          bool must_exist) const {
+  if (!can_exist(path)) return tl::unexpected(ENOENT);
+  if (path.size() >= PATH_MAX) return tl::unexpected(ENAMETOOLONG);
+  if (path.front() == '/' || directory_.empty())
+    return Walk(root_, path, follow_last, must_exist).run();
+  return Walk(root_, directory_ + "/" + path, follow_last, must_exist).run();
+}
+
+std::string Tree::current_directory() const {
+  if (!root_.empty()) return directory_.empty() ? "/" : directory_;
+  std::error_code ignored;
+  return std::filesystem::current_path(ignored).string();
+}
+
 tl::expected<FileStatus, int> Tree::stat(const std::string& path) const {
+  auto status = find_status(path);
+  if (log_) log_->asked(path, status.has_value());
+  return status;
+}
+
+tl::expected<FileStatus, int> Tree::find_status(const std::string& path) const {
   if (root_.empty()) {
     if (!can_exist(path)) return tl::unexpected(ENOENT);
     return stat_host(path.c_str());
   }
-  const tl::expected<std::string, int> inside = walk(root_, path);
+  const tl::expected<std::string, int> inside = walk(path);
   if (!inside) return tl::unexpected(inside.error());
   return stat_host((root_ + *inside).c_str());
 }
 
 tl::expected<int, int> Tree::open(const std::string& path) const {
+  const auto fd = find_and_open(path);
+  if (log_) log_->asked(path, fd.has_value());
+  return fd;
+}
+
+tl::expected<int, int> Tree::find_and_open(const std::string& path) const {
   if (root_.empty()) {
     if (!can_exist(path)) return tl::unexpected(ENOENT);
     return open_host(path.c_str());
   }
-  const tl::expected<std::string, int> inside = walk(root_, path);
+  const tl::expected<std::string, int> inside = walk(path);
   if (!inside) return tl::unexpected(inside.error());
   return open_host((root_ + *inside).c_str());
 }
@@ -181,26 +219,29 @@ Result<MappedFile> Tree::map(const std::string& path) const {
   const tl::expected<int, int> fd = open(path);
   if (!fd) return fail("cannot open " + path + ": " + std::strerror(fd.error()));
   const Descriptor descriptor{*fd};
-  return MappedFile::map(*fd, path);
+  return map(*fd, path);
+}
+
+Result<MappedFile> Tree::map(int fd, const std::string& path) const {
+  return MappedFile::map(fd, path, log_);
 }
 
 std::optional<std::string> Tree::read_text(const std::string& path, uint64_t limit) const {
   const tl::expected<int, int> fd = open(path);
   if (!fd) return std::nullopt;
   const Descriptor descriptor{*fd};
-  std::string text;
-  char buffer[1 << 16];
-  while (true) {
-    const ssize_t count = ::read(*fd, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::nullopt;
-    if (count == 0) return text;
-    text.append(buffer, static_cast<size_t>(count));
-    if (text.size() > limit) return std::nullopt;
-  }
+  auto text = read_descriptor(*fd, limit);
+  if (log_) log_->read(path, *fd, text ? text->size() : limit + kReadAtOnce);
+  return text;
 }
 
 std::optional<std::string> Tree::real_path(const std::string& path) const {
+  auto real = resolve(path);
+  if (log_) log_->asked(path, real.has_value());
+  return real;
+}
+
+std::optional<std::string> Tree::resolve(const std::string& path) const {
   if (!can_exist(path)) return std::nullopt;
   if (root_.empty()) {
     char* resolved = ::realpath(path.c_str(), nullptr);
@@ -209,19 +250,22 @@ std::optional<std::string> Tree::real_path(const std::string& path) const {
     std::free(resolved);
     return result;
   }
-  const tl::expected<std::string, int> inside = walk(root_, path);
+  const tl::expected<std::string, int> inside = walk(path);
   if (!inside) return std::nullopt;
   return *inside;
 }
 
 std::optional<std::string> Tree::read_link(const std::string& path) const {
   const std::optional<std::string> host = host_path(path, false);
+  struct stat status{};
+  if (log_) log_->asked(path, host && ::lstat(host->c_str(), &status) == 0);
   if (!host) return std::nullopt;
   return link_text(host->c_str());
 }
 
 std::vector<std::string> Tree::list(const std::string& path) const {
   std::vector<std::string> names;
+  if (log_) log_->listed(path);
   const std::optional<std::string> host = host_path(path);
   if (!host) return names;
   const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir(host->c_str()));
@@ -242,7 +286,7 @@ std::optional<std::string> Tree::host_path(const std::string& path, bool follow_
       return std::nullopt;
     return path;
   }
-  const tl::expected<std::string, int> inside = walk(root_, path, follow_last, false);
+  const tl::expected<std::string, int> inside = walk(path, follow_last, false);
   if (!inside) return std::nullopt;
   return root_ + *inside;
 }

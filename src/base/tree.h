@@ -3,7 +3,7 @@
 // With an empty root that is this machine; with --root DIR it is the file tree below DIR (a
 // container image, a test world), where absolute symlinks and ".." must stay inside DIR as they
 // would after chroot. All paths given and returned are as seen from inside. A relative path starts
-// at the current directory, or at the root when there is one.
+// at the current directory; below a root that is the root itself, if no other one was told.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,22 @@ class Tree {
   const std::string& root() const { return root_; }
   // A sentence if the root is not a directory.
   Result<void> check_root() const;
+  // Below a root: where relative paths start, because the files were captured with a process of
+  // that machine (a bundle) and not only as files.
+  void set_directory(std::string directory) { directory_ = std::move(directory); }
+  // Whether there is a process that is examined with these files.
+  bool has_process() const { return root_.empty() || !directory_.empty(); }
+  std::string current_directory() const;
+  // Everything that is asked from now on is noted; the log outlives the tree and its maps.
+  void set_log(TouchLog* log) { log_ = log; }
   // Follows symlinks. The error is errno (ENOENT, EACCES, ENOTDIR, ELOOP, ...).
   tl::expected<FileStatus, int> stat(const std::string& path) const;
   // A file descriptor (O_RDONLY|O_CLOEXEC) or errno; the caller closes it. Only regular files are
   // opened: a directory gives EISDIR (what ld.so meets when it reads one), anything else ENXIO.
   tl::expected<int, int> open(const std::string& path) const;
   Result<MappedFile> map(const std::string& path) const;
+  // The same of a file that open() opened as `path`; fd is not consumed.
+  Result<MappedFile> map(int fd, const std::string& path) const;
   // A small text file, whole; nothing if it cannot be read or is larger than `limit` bytes.
   std::optional<std::string> read_text(const std::string& path, uint64_t limit = 16 << 20) const;
   // Absolute, without symlinks, "." and ".."; nothing if a part does not exist.
@@ -58,7 +68,15 @@ class Tree {
   std::optional<std::string> host_path(const std::string& path, bool follow_last = true) const;
 
  private:
-  std::string root_;  // without a trailing slash; empty for this machine
+  tl::expected<FileStatus, int> find_status(const std::string& path) const;
+  tl::expected<int, int> find_and_open(const std::string& path) const;
+  std::optional<std::string> resolve(const std::string& path) const;
+  tl::expected<std::string, int> walk(const std::string& path, bool follow_last = true,
+                                      bool must_exist = true) const;
+
+  std::string root_;       // without a trailing slash; empty for this machine
+  std::string directory_;  // of a bundle
+  TouchLog* log_ = nullptr;
 };
 
 }  // namespace cohabit

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/check.h"
 #include "cli/commands.h"
 #include "cohabit/cohabit.h"
 #include "findings/rule.h"
@@ -64,16 +65,21 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "cohabit " COHABIT_VERSION);
   int exit_code = 0;
   cohabit::add_doctor_command(app, exit_code);
+  cohabit::add_capture_command(app, exit_code);
   cohabit::add_trace_command(app, exit_code);
   cohabit::add_replay_command(app, exit_code);
   cohabit::add_fix_command(app, exit_code);
   cohabit::add_run_command(app, exit_code);
+  cohabit::add_env_command(app, exit_code);
   cohabit::add_verify_command(app, exit_code);
   cohabit::add_rules_command(app, exit_code);
   cohabit::add_explain_command(app, exit_code);
   cohabit::add_why_command(app, exit_code);
+  cohabit::add_check_command(app, exit_code);
   cohabit::add_snapshot_commands(app, exit_code);
+  cohabit::add_clean_command(app, exit_code);
   cohabit::add_guard_command(app, exit_code);
+  cohabit::add_kernel_command(app, exit_code);
   try {
     std::vector<char*> arguments = with_log_named(argc, argv);
     app.parse(static_cast<int>(arguments.size()), arguments.data());

@@ -2,12 +2,27 @@
 #pragma once
 
 #include <array>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "facts/cuda/gpu_host.h"
+#include "facts/host/cpu.h"
+
+namespace CLI {
+class App;
+}
 
 namespace cohabit {
+
+// What an examination takes from a machine besides its files.
+struct Surroundings {
+  std::map<std::string, std::string> variables;
+  Cpu cpu;
+  std::string directory;           // the current one
+  std::string configuration_file;  // where it was; empty: there was none
+};
 
 struct DoctorOptions {
   std::array<std::string, 2> words;    // [ENV] [PROGRAM]
@@ -25,7 +40,11 @@ struct DoctorOptions {
   bool no_configuration = false;
   std::string baseline, write_baseline;
   bool assume_gpu = false;
-  cuda::AskedHost host;  // another machine's GPU and driver
+  cuda::AskedHost host;                      // another machine's GPU and driver
+  std::optional<Surroundings> surroundings;  // of a bundle; else this machine's
 };
+
+// What doctor and capture share: ENV, PROGRAM, its arguments, -m, --imports, --assume-gpu.
+void add_subject_options(CLI::App& command, DoctorOptions& options);
 
 }  // namespace cohabit

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/write_file.h"
+#include "cli/loaded_files.h"
 #include "cli/progress.h"
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
@@ -23,7 +24,6 @@
 namespace cohabit {
 namespace {
 
-constexpr const char* kAtImport = "import";
 constexpr size_t kMostPoints = 100;  // undecided, of one order
 
 std::string ending(const Trace& trace) {
@@ -98,6 +98,9 @@ Sequence plan_request(World& world, const python::PlanRequest& request) {
   sequence.plan = python::make_plan(*world.finder, world.images, world.distributions, process,
                                     request, world.plans);
   sequence.trace.calls = process.calls();
+  for (const python::PlanEvent& event : sequence.plan->events)
+    if (event.kind == python::PlanEvent::kVariable)
+      world.variables_sought.insert(sequence.plan->sought[event.index]);
   return sequence;
 }
 
@@ -150,28 +153,6 @@ bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
                     });
 }
 
-// What was found broken in the environment belongs to the orders that load it.
-void add_broken(const Sequence& sequence, const sim::Simulation& simulation, report::Report& report,
-                report::Order& order) {
-  std::unordered_set<std::string_view> loaded;
-  if (sequence.plan)
-    for (const python::PlannedModule& module : sequence.plan->modules) loaded.insert(module.path);
-  for (const sim::Object& object : simulation.objects()) {
-    loaded.insert(object.name);
-    if (object.image != kNone) loaded.insert(simulation.images()[object.image].real_path);
-  }
-  for (Finding& finding : report.findings) {
-    if (std::none_of(finding.broken.begin(), finding.broken.end(),
-                     [&](const std::string& path) { return loaded.contains(path); }))
-      continue;
-    order.findings.push_back(finding.id);
-    if (finding.severity == Severity::kError) order.phase = kAtImport;
-    if (!finding.imports.empty() || !finding.program.empty()) continue;
-    finding.imports = order.imports;
-    finding.program = order.program;
-  }
-}
-
 // The findings of one order, as they come: those that are known from other orders are only named.
 class OrderFindings {
  public:
@@ -181,7 +162,7 @@ class OrderFindings {
 
   void add(Finding finding) {
     if (finding.severity == Severity::kError && order_.phase.empty())
-      order_.phase = finding.phase.empty() ? kAtImport : finding.phase;
+      order_.phase = finding.phase.empty() ? report::kAtImport : finding.phase;
     finding.id = fmt::format("new-{}", report_.findings.size());
     const auto [cause, fresh] = known_.try_emplace(cause_of(finding), finding.id);
     if (!finding.phase.empty() &&
@@ -216,7 +197,7 @@ void judge_later(World& world, const Sequence& sequence, sim::Simulation& simula
     const auto opens = world.later->play(phase, simulation, trace.calls);
     if (opens.empty()) continue;
     Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                         sequence.imports, own_code_of(world));
+                                         what_is_asked(world, sequence.imports));
     narrow_owners(world.tree, world.distributions, simulation, ownership);
     const ProcessView process(simulation, ownership, trace.start.tracer);
     const Captures captures = find_captures(process);
@@ -240,7 +221,7 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
                    report::Report& report, const SequenceOutputs& outputs) {
   const Trace& trace = sequence.trace;
   const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                             sequence.imports, own_code_of(world));
+                                             what_is_asked(world, sequence.imports));
   std::vector<Finding> findings;
   {
     const ProcessView process(simulation, ownership, trace.start.tracer);
@@ -255,9 +236,13 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
   order.ended = ending(trace);
   OrderFindings of_order(report, order);
   for (const Finding& finding : findings) of_order.add(finding);
-  add_broken(sequence, simulation, report, order);
-  if (has_later_phases(world, sequence))
+  LoadedFiles loaded = loaded_files(sequence, simulation);
+  note_broken(loaded, report, order);
+  if (has_later_phases(world, sequence)) {
     judge_later(world, sequence, simulation, std::move(findings), of_order);
+    loaded = loaded_files(sequence, simulation);
+  }
+  note_reach(world, loaded, report);
   order.verdict = verdict(order, simulation);
   if (!sequence.plan && !trace.exit_status) {
     report.unknowns.push_back(
@@ -308,6 +293,23 @@ Result<void> examine_sequence(World& world, const Sequence& sequence, report::Re
   return judge(world, sequence, *simulate(world, sequence), report, outputs);
 }
 
+void explain_by_plan(World& world, const std::function<Sequence()>& plan, report::Report& report) {
+  const auto unexplained = std::find_if(report.findings.begin(), report.findings.end(),
+                                        [](const Finding& one) { return one.code == "PY301"; });
+  if (unexplained == report.findings.end()) return;
+  const Sequence planned = plan();
+  if (planned.plan->failure.empty()) return;
+  report::Report said;
+  if (!examine_sequence(world, planned, said)) return;
+  const auto why = std::find_if(said.findings.begin(), said.findings.end(),
+                                [](const Finding& one) { return one.code == "PY302"; });
+  if (why == said.findings.end()) return;
+  why->id = unexplained->id;
+  why->evidence.push_back(
+      {"observed", "the recorded run " + report.orders.back().ended, "", "", -1, -1, ""});
+  *unexplained = std::move(*why);
+}
+
 Result<void> examine_orders(World& world, const std::vector<std::string>& modules,
                             const std::map<std::string, std::string>& environment,
                             report::Report& report) {
@@ -326,16 +328,6 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
       if (auto done = examine_pair(world, first, second, environment, report); !done) return done;
     }
   return {};
-}
-
-void soften_what_is_not_loaded(report::Report& report) {
-  for (Finding& finding : report.findings) {
-    const bool met = !finding.imports.empty() || !finding.program.empty();
-    if (finding.broken.empty() || met || finding.severity != Severity::kError) continue;
-    finding.severity = Severity::kWarning;
-    finding.evidence.push_back(
-        {"file", "what is examined here loads none of these files", "", "", -1, -1, ""});
-  }
 }
 
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules) {

@@ -1,9 +1,11 @@
 // What doctor examines: one environment, and processes of it that were recorded or planned.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,8 @@ struct World {
   sim::BindingCache bindings;
   std::optional<python::Finder> finder;
   python::PlanCache plans;
-  std::optional<sim::LaterOpens> later;  // of processes that are planned; nothing: no Python
+  std::optional<sim::LaterOpens> later;    // of processes that are planned; nothing: no Python
+  std::set<std::string> variables_sought;  // by the code that was planned so far
 };
 
 // One process: what it was asked to import and the calls that it made, or would make.
@@ -47,9 +50,15 @@ struct Sequence {
 
 // Reads an environment and its distributions; `place` as find_interpreter takes it. No driver of a
 // GPU is taken to be there.
-Result<void> find_environment(World& world, const std::string& place);
-// What the judge of an examined process asks about the modules that it imports.
-IsOwnCode own_code_of(World& world);
+Result<void> find_environment(
+    World& world, const std::string& place,
+    const PythonVariables& variables = PythonVariables::from_environment());
+// And says on stderr which it is, where the user did not.
+Result<void> choose_environment(
+    World& world, const std::string& place,
+    const PythonVariables& variables = PythonVariables::from_environment());
+// These modules, and what the user's own ones among them import in turn.
+Asked what_is_asked(World& world, const std::vector<std::string>& imports);
 // From here on processes are examined as on a machine with a GPU: what is opened after the imports
 // too. `driver_is_there`: ld.so finds its libraries; else others stand in for them.
 Result<void> assume_gpu(World& world, bool driver_is_there);
@@ -69,6 +78,10 @@ struct SequenceOutputs {
 };
 Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
                               const SequenceOutputs& outputs = {});
+
+// A recorded run failed and no rule says why (PY301): if the same run, planned, ends with an
+// exception, that is told instead.
+void explain_by_plan(World& world, const std::function<Sequence()>& plan, report::Report& report);
 
 // The frameworks of this environment, by the module that one imports.
 std::vector<std::string> find_frameworks(const World& world);

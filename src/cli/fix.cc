@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "actions/verify.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -17,10 +18,48 @@ namespace {
 struct FixOptions {
   std::string environment, imports, with, replay, root, write;
   std::string format = "full";
+  bool verify = false;
 };
 
-// 0: sound, or sound with the first repair; 1: something is left.
+// What is to be run to prove a repair: in which orders, or which modules each in a process of its
+// own.
+std::vector<std::vector<std::string>> runs_of(const report::RepairReport& report,
+                                              const Repair& repair) {
+  std::vector<std::vector<std::string>> runs;
+  if (!repair.package.empty()) return runs;  // nothing has been changed yet
+  if (!repair.order.empty()) return {repair.order};
+  for (const std::string& module : repair.processes) runs.push_back({module});
+  if (!runs.empty()) return runs;
+  for (const report::Order& order : report.orders) runs.push_back(order.imports);
+  return runs;
+}
+
+// Runs what the best repair is for, repaired.
+Result<void> prove(report::RepairReport& report) {
+  if (report.repairs.empty()) return {};
+  report::RepairRow& row = report.repairs.front();
+  const auto runs = runs_of(report, row.repair);
+  if (runs.empty()) return {};
+  const auto variables = own_variables("");
+  const auto changes = launch_variables(row.repair, {variables.begin(), variables.end()});
+  if (!changes) return tl::unexpected<Error>(changes.error());
+  for (const auto& imports : runs) {
+    fmt::print(stderr, "verifying: import {}\n", fmt::join(imports, ", "));
+    const auto run = verify_imports(report.program, imports, *changes, {});
+    if (!run) return tl::unexpected<Error>(run.error());
+    if (run->outcome == Outcome::kOk) continue;
+    row.verified = false;
+    row.verification = fmt::format("import {}: {}: {}", fmt::join(imports, ", "),
+                                   outcome_name(run->outcome), run->detail);
+    return {};
+  }
+  row.verified = true;
+  return {};
+}
+
+// 0: sound, or sound with the first repair; 1: something is left, or a run did not confirm it.
 int exit_code_of(const report::RepairReport& report) {
+  if (!report.repairs.empty() && report.repairs.front().verified == false) return 1;
   std::vector<std::string> left;
   for (const Finding& finding : report.findings) left.push_back(finding.id);
   if (!report.repairs.empty())
@@ -37,14 +76,18 @@ Result<int> fix(const FixOptions& options) {
   if (!with) return tl::unexpected<Error>(with.error());
   if (!imports->empty() && !with->empty())
     return fail("--imports is one order and --with any order: give one of them");
+  if (options.verify && !(options.root.empty() && options.replay.empty()))
+    return fail("--verify runs the environment that is here: it goes with no --root or --replay");
   RepairRequest request;
   request.environment = options.environment;
   request.root = options.root;
   request.replay = options.replay;
   request.imports = *imports;
   request.with = *with;
-  const auto report = find_repairs(request);
+  auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
+  if (options.verify)
+    if (auto done = prove(*report); !done) return tl::unexpected<Error>(done.error());
   const std::string text =
       options.format == "json" ? report::json(*report) : report::full(*report, wants_colour());
   if (auto done = print_report(text); !done) return tl::unexpected<Error>(done.error());
@@ -66,8 +109,10 @@ void add_fix_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "fix", "Search the smallest change to how a process is started that clears its clashes");
   command->footer(
-      "Exit code: 0 nothing to repair, or the first repair clears all; 1 something is left; 2\n"
-      "Cohabit failed. `cohabit run` starts a program with the repair.");
+      "Exit code: 0 nothing to repair, or the first repair clears all; 1 something is left, or a "
+      "run\n"
+      "of --verify does not confirm it; 2 Cohabit failed. `cohabit run` starts a program with the "
+      "repair.");
   command->add_option(
       "environment", options->environment,
       "A venv, conda or other prefix, or its interpreter (default: the active one)");
@@ -77,6 +122,8 @@ void add_fix_command(CLI::App& app, int& exit_code) {
   command->add_option("--replay", options->replay, "Use this trace of `cohabit trace` instead");
   command->add_option("--root", options->root, "Read files below this directory");
   command->add_option("--format", options->format, "full or json")->capture_default_str();
+  command->add_flag("--verify", options->verify,
+                    "Run what the first repair is for in child processes, repaired");
   command->add_option("--write", options->write,
                       "Write the first repair to this file, for `cohabit run --repair FILE`");
   command->callback([options, &exit_code] { exit_code = exit_code_of(fix(*options)); });

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/variables.h"
 #include "facts/cuda/gpu_host.h"
 
 namespace cohabit {
@@ -21,9 +22,8 @@ inline void add_gpu_options(CLI::App& command, cuda::AskedHost& asked) {
 inline Result<cuda::GpuHost> gpu_host_of(const Tree& tree, const Machine& machine,
                                          const std::map<std::string, std::string>& variables,
                                          const cuda::AskedHost& asked) {
-  const auto library_path = variables.find("LD_LIBRARY_PATH");
-  cuda::GpuHost host = cuda::read_gpu_host(
-      tree, machine, library_path == variables.end() ? "" : library_path->second);
+  cuda::GpuHost host =
+      cuda::read_gpu_host(tree, machine, variable_of(variables, "LD_LIBRARY_PATH"));
   if (auto done = cuda::ask_for(asked, host); !done) return tl::unexpected<Error>(done.error());
   return host;
 }

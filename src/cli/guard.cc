@@ -8,11 +8,14 @@
 #include <cstdio>
 #include <memory>
 
+#include "actions/check/check.h"
+#include "actions/check/command.h"
 #include "actions/launch.h"
 #include "actions/snapshots/installer.h"
 #include "actions/snapshots/restore.h"
 #include "actions/snapshots/retention.h"
 #include "actions/snapshots/take.h"
+#include "base/addresses.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/kept_environment.h"
@@ -95,6 +98,7 @@ class Guard {
   Result<int> run();
 
  private:
+  bool is_refused() const;
   Result<void> keep();
   Result<int> judge(int status);
   Result<int> judge_change(const Snapshot& now, int status);
@@ -109,6 +113,29 @@ class Guard {
   Examination before_;
   Snapshot kept_;
 };
+
+// What the install would break is said before it is started.
+bool Guard::is_refused() const {
+  const auto asked = check::read_command(path_, options_.command);
+  if (!asked) return false;
+  const auto outcome = check::check_install(asked->installer, environment_.python,
+                                            environment_.distributions, asked->request);
+  if (!outcome) {
+    say("not predicted: {}", report::printable(without_credentials(outcome.error().message)));
+    return false;
+  }
+  size_t errors = 0;
+  for (const Finding& finding : outcome->findings) {
+    if (finding.severity != Severity::kError) continue;
+    errors++;
+    say("would be: {}[{}]: {}", severity_name(finding.severity), finding.code,
+        report::printable(without_credentials(finding.headline)));
+  }
+  if (errors == 0) return false;
+  say("{}", options_.force ? "goes on, since --force was given"
+                           : "nothing was installed; --force installs it all the same");
+  return !options_.force;
+}
 
 Result<void> Guard::keep() {
   auto examination = examine_kept(environment_, true);
@@ -207,7 +234,7 @@ Result<int> Guard::judge(int status) {
 }
 
 Result<int> Guard::run() {
-  // What an install would bring is to be predicted here (`cohabit check`), and refused at errors.
+  if (is_refused()) return kTakenBack;
   if (auto kept = keep(); !kept) return tl::unexpected<Error>(kept.error());
   const auto status = run_installer(path_, options_.command, store_.lock());
   if (!status) {
@@ -241,7 +268,8 @@ void add_guard_command(CLI::App& app, int& exit_code) {
       "guard", "Run an installer, and take back what it did if something that worked is worse");
   command->footer(
       "Example: cohabit guard -- pip install tensorflow\n"
-      "Exit code: the installer's; 1 when what it did was taken back; 125 when Cohabit failed "
+      "Exit code: the installer's; 1 when it was refused or what it did was taken back; 125 when "
+      "Cohabit failed "
       "(then\n"
       "the next `cohabit restore` completes what was begun), 127 when there is no such installer.");
   command->add_option("--env", options->environment,

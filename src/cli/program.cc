@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "base/paths.h"
@@ -27,18 +26,15 @@ std::string current_directory(const Tree& tree) {
   return tree.real_path(".").value_or("/");
 }
 
-bool has_safe_path(const Tree& tree) {
-  const char* value = std::getenv("PYTHONSAFEPATH");
-  return tree.root().empty() && value && *value;
-}
-
 // CPython resolves links of the script before it takes the directory.
-std::optional<std::string> directory_of_script(const Tree& tree, const std::string& file) {
-  if (has_safe_path(tree)) return std::nullopt;
+std::optional<std::string> directory_of_script(const Tree& tree, const std::string& file,
+                                               const PythonVariables& variables) {
+  if (variables.safe_path) return std::nullopt;
   return directory_of(tree.real_path(file).value_or(file));
 }
 
-Result<Program> read_script(const Tree& tree, const Targets& targets) {
+Result<Program> read_script(const Tree& tree, const Targets& targets,
+                            const PythonVariables& variables) {
   const std::string& word = targets.program;
   const auto status = tree.stat(word);
   if (!status || !status->is_regular())
@@ -46,7 +42,7 @@ Result<Program> read_script(const Tree& tree, const Targets& targets) {
                             status ? "it is no regular file" : std::strerror(status.error())));
   Program program;
   program.file = join_normal(word.starts_with('/') ? "" : current_directory(tree), word);
-  program.directory = directory_of_script(tree, word);
+  program.directory = directory_of_script(tree, word, variables);
   program.arguments = targets.arguments;
   if (!word.ends_with(".ipynb")) {
     program.title = command_line("python " + shell_word(word), targets.arguments);
@@ -85,17 +81,18 @@ Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& 
 }
 
 Result<std::optional<Program>> read_program(const Tree& tree, const Targets& targets,
-                                            const std::string& module) {
+                                            const std::string& module,
+                                            const PythonVariables& variables) {
   if (!module.empty()) {
     Program program;
     program.title = command_line("python -m " + shell_word(module), targets.arguments);
     program.module = module;
     program.arguments = targets.arguments;
-    if (tree.root().empty() && !has_safe_path(tree)) program.directory = current_directory(tree);
+    if (tree.has_process() && !variables.safe_path) program.directory = current_directory(tree);
     return std::optional(std::move(program));
   }
   if (targets.program.empty()) return std::optional<Program>();
-  auto script = read_script(tree, targets);
+  auto script = read_script(tree, targets, variables.seen_in(tree));
   if (!script) return tl::unexpected<Error>(script.error());
   return std::optional(std::move(*script));
 }

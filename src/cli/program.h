@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/tree.h"
+#include "facts/python/interpreter.h"
 #include "imports/notebook.h"
 #include "imports/plan.h"
 
@@ -34,6 +35,7 @@ Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& 
 
 // Nothing is run. Nothing: there is no program.
 Result<std::optional<Program>> read_program(const Tree& tree, const Targets& targets,
-                                            const std::string& module);
+                                            const std::string& module,
+                                            const PythonVariables& variables);
 
 }  // namespace cohabit

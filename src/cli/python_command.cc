@@ -1,7 +1,9 @@
 #include "cli/python_command.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "base/paths.h"
@@ -18,27 +20,6 @@ bool is_script(const std::string& path) {
   constexpr size_t kLongestScript = 4 << 20;  // an interpreter is larger, and need not be read
   const auto text = read_file(path, kLongestScript);
   return text && text->starts_with("#!");
-}
-
-// Options end at the program's file, or with -c or -m.
-struct Options {
-  size_t program = 0;  // place of that word
-  bool safe_path = false;
-};
-
-Options read_options(const std::vector<std::string>& command) {
-  Options options;
-  const char* set = std::getenv("PYTHONSAFEPATH");
-  options.safe_path = set && *set;
-  size_t at = 1;
-  for (; at < command.size(); at++) {
-    const std::string& word = command[at];
-    if (word == "-c" || word == "-m" || word == "-" || !word.starts_with('-')) break;
-    if (word == "-P" || word == "-I") options.safe_path = true;
-    if (word == "-W" || word == "-X" || word == "--check-hash-based-pycs") at++;
-  }
-  options.program = at;
-  return options;
 }
 
 std::string current_directory() {
@@ -59,6 +40,32 @@ std::optional<python::PlanRequest> file_program(const std::string& file, bool sa
 
 }  // namespace
 
+PythonCommand split_python_command(const std::vector<std::string>& command) {
+  constexpr std::string_view kTakesValue = "--check-hash-based-pycs";
+  PythonCommand found;
+  for (size_t at = 1; at < command.size(); at++) {
+    const std::string& word = command[at];
+    if (word == kTakesValue) at++;
+    if (word.starts_with("--")) continue;
+    found.program = word;
+    found.arguments = at + 1;
+    found.kind = word == "-" ? PythonCommand::kStandardInput : PythonCommand::kScript;
+    if (word == "-" || !word.starts_with('-')) return found;
+    const size_t letter = std::min(word.find_first_of("cmWX", 1), word.size());
+    if (word.substr(0, letter).find_first_of("PI") != word.npos) found.safe_path = true;
+    if (letter == word.size()) continue;
+    const bool is_last = letter + 1 == word.size();
+    if (is_last && ++at >= command.size()) break;
+    if (word[letter] == 'W' || word[letter] == 'X') continue;
+    found.kind = word[letter] == 'c' ? PythonCommand::kCode : PythonCommand::kModule;
+    found.program = is_last ? command[at] : word.substr(letter + 1);
+    found.arguments = at + 1;
+    return found;
+  }
+  found.kind = PythonCommand::kNothing;
+  return found;
+}
+
 std::optional<std::string> find_python_of(const std::string& path) {
   const Tree tree("");
   if (auto python = find_interpreter(tree, path)) return python->executable;
@@ -76,16 +83,17 @@ std::optional<python::PlanRequest> read_python_program(const std::string& path,
     return program;
   };
   if (is_script(path)) return with_arguments(file_program(path, false), 1);
-  const Options options = read_options(command);
-  const size_t at = options.program;
-  if (at >= command.size() || command[at] == "-") return std::nullopt;
-  if (command[at] != "-c" && command[at] != "-m")
-    return with_arguments(file_program(command[at], options.safe_path), at + 1);
-  if (at + 1 >= command.size()) return std::nullopt;
+  const PythonCommand found = split_python_command(command);
+  const char* set = std::getenv("PYTHONSAFEPATH");
+  const bool safe_path = found.safe_path || (set && *set);
+  if (found.kind == PythonCommand::kNothing || found.kind == PythonCommand::kStandardInput)
+    return std::nullopt;
+  if (found.kind == PythonCommand::kScript)
+    return with_arguments(file_program(found.program, safe_path), found.arguments);
   python::PlanRequest program;
-  (command[at] == "-c" ? program.code : program.run_module) = command[at + 1];
-  if (!options.safe_path) program.directory = current_directory();
-  return with_arguments(program, at + 2);
+  (found.kind == PythonCommand::kCode ? program.code : program.run_module) = found.program;
+  if (!safe_path) program.directory = current_directory();
+  return with_arguments(program, found.arguments);
 }
 
 }  // namespace cohabit

@@ -4,30 +4,15 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "actions/trace.h"
-#include "imports/syntax.h"
+#include "base/scratch.h"
+#include "cli/python_command.h"
+#include "findings/environment.h"
+#include "imports/imported_names.h"
 
 namespace cohabit {
 namespace {
-
-// An empty directory: files of the current one would shadow modules.
-class NeutralDirectory {
- public:
-  NeutralDirectory() {
-    char name[] = "/tmp/cohabit-doctor-XXXXXX";
-    if (mkdtemp(name)) path_ = name;
-  }
-  ~NeutralDirectory() {
-    if (!path_.empty()) rmdir(path_.c_str());
-  }
-  NeutralDirectory(const NeutralDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 Result<Trace> record(const std::string& directory, const std::vector<std::string>& command) {
   RecordOptions options;
@@ -38,38 +23,37 @@ Result<Trace> record(const std::string& directory, const std::vector<std::string
   return record_trace(options, command);
 }
 
-// Of all statements that run when the code does: not those of functions.
-void collect_imports(python::Block block, std::vector<std::string>& names) {
-  for (const python::Stmt* one : block) {
-    if (one->kind == python::StmtKind::kImport)
-      for (const python::Alias& alias : one->aliases) names.emplace_back(alias.name);
-    if (one->kind == python::StmtKind::kImportFrom && one->level == 0)
-      names.emplace_back(one->name);
-    for (const python::Block inner : {one->body, one->orelse, one->finally})
-      collect_imports(inner, names);
-    for (const python::Handler& handler : one->handlers) collect_imports(handler.body, names);
-    for (const python::Case& match : one->cases) collect_imports(match.body, names);
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> imports_of_command(const std::vector<std::string>& arguments) {
-  for (size_t i = 0; i + 1 < arguments.size(); i++) {
-    if (arguments[i] != "-c") continue;
-    const python::Syntax syntax(arguments[i + 1]);
-    std::vector<std::string> names;
-    collect_imports(syntax.module(), names);
-    return names;
+  const PythonCommand command = split_python_command(arguments);
+  if (command.kind != PythonCommand::kCode) return {};
+  const python::ImportedNames found = python::imported_names(python::Syntax(command.program));
+  if (!found.complete || !found.all_run) return {};
+  std::vector<std::string> names;
+  for (const python::ImportedName& one : found.names) names.push_back(one.module);
+  return names;
+}
+
+std::string title_of_command(const std::vector<std::string>& arguments) {
+  const PythonCommand command = split_python_command(arguments);
+  switch (command.kind) {
+    case PythonCommand::kScript:
+    case PythonCommand::kStandardInput:
+      return "python " + shell_word(command.program);
+    case PythonCommand::kModule:
+      return "python -m " + shell_word(command.program);
+    default:
+      return "";
   }
-  return {};
 }
 
 Result<Trace> record_imports(const Interpreter& python, const std::vector<std::string>& imports) {
   std::string code;
   for (const std::string& name : imports) code += (code.empty() ? "import " : "; import ") + name;
   fmt::print(stderr, "running {} -c '{}'\n", python.executable, code);
-  const NeutralDirectory directory;
+  const ScratchDirectory directory(
+      "cohabit-doctor");  // files of the current one would shadow modules
   return record(directory.path(), {python.executable, "-c", code});
 }
 

@@ -12,8 +12,12 @@
 
 namespace cohabit {
 
-// The imports of `python -c "import a; import b"`: what a trace was asked to do.
+// The imports of `python -c "import a; import b"`: what a trace was asked to do. Nothing, if only
+// the running code knew (a script, -m, exec of a variable, functions that it may call).
 std::vector<std::string> imports_of_command(const std::vector<std::string>& arguments);
+
+// "python -m pkg" or "python app.py", without its arguments, of a Python that was started so.
+std::string title_of_command(const std::vector<std::string>& arguments);
 
 // Imports run in an empty directory, a program in the current one. What they print goes to stderr.
 Result<Trace> record_imports(const Interpreter& python, const std::vector<std::string>& imports);

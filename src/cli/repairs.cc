@@ -54,14 +54,15 @@ class RepairCase {
   void plan_all();
   SearchResult search();
   RepairFacts facts() {
-    return {world_.tree,
-            world_.images,
-            world_.machine,
-            world_.distributions,
-            world_.bindings,
-            ownerships_,
-            world_.later ? &*world_.later : nullptr,
-            own_code_of(world_)};
+    return {
+        world_.tree,
+        world_.images,
+        world_.machine,
+        world_.distributions,
+        world_.bindings,
+        ownerships_,
+        world_.later ? &*world_.later : nullptr,
+        [this](const std::vector<std::string>& imports) { return what_is_asked(world_, imports); }};
   }
   std::string keep(const Finding& finding, report::RepairReport& report);
   void add_environment_findings(report::RepairReport& report);

@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/python_command.h"
 #include "cli/repairs.h"
+#include "cli/run_options.h"
 
 namespace cohabit {
 namespace {
@@ -25,21 +26,6 @@ namespace {
 constexpr int kCannotRun = 125;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
-
-struct RunOptions {
-  std::string imports, write;
-  std::string repair = "auto";
-  bool dry_run = false;
-  bool quiet = false;
-  std::vector<std::string> command;
-};
-
-template <class... Arguments>
-void say(const RunOptions& options, fmt::format_string<Arguments...> text,
-         Arguments&&... arguments) {
-  if (options.quiet) return;
-  fmt::print(stderr, "cohabit run: {}\n", fmt::format(text, std::forward<Arguments>(arguments)...));
-}
 
 bool is_sound(const report::RepairReport& report) {
   return std::all_of(report.orders.begin(), report.orders.end(),
@@ -144,6 +130,8 @@ Result<int> run(const RunOptions& options) {
   for (const auto& entry : own_variables("")) environment.push_back(entry);
   auto changes = launch_variables(*repair, environment);
   if (!changes) return tl::unexpected<Error>(changes.error());
+  if (auto added = add_needed_variables(options, *path, *changes); !added)
+    return tl::unexpected<Error>(added.error());
   if (!options.write.empty()) {
     auto done = write_script(options.write, launch_script(*repair, *changes, options.command));
     if (!done) return tl::unexpected<Error>(done.error());
@@ -170,10 +158,19 @@ void add_run_command(CLI::App& app, int& exit_code) {
                       "What the command imports, in order (default: worked out from its script)");
   command->add_option("--repair", options->repair, "auto, none, or a file of `cohabit fix --write`")
       ->capture_default_str();
+  command->add_flag("--no-env", options->no_env,
+                    "Leave out the variables that the environment needs (`cohabit env`)");
+  command->add_option("--gpu-memory", options->gpu_memory,
+                      "What each framework may take of a GPU: torch=40%,paddle=2GiB");
+  command->add_option("--gpu-total", options->host.memory,
+                      "The GPU's whole memory: 24GiB (default: what nvidia-smi says)");
+  command->add_option(
+      "--defer", options->defer,
+      "Load these modules when they are used, not where packages import them: torch");
   command->add_flag("--dry-run", options->dry_run, "Print what would be set, and start nothing");
   command->add_option("--write", options->write,
                       "Write a start-up script that does the same, and start nothing");
-  command->add_flag("--quiet", options->quiet, "Do not say which repair is used");
+  command->add_flag("--quiet", options->quiet, "Do not say which repair is used, and what is set");
   command->add_option("command", options->command, "-- and the command with its arguments")
       ->required();
   command->positionals_at_end();

@@ -17,8 +17,10 @@ namespace {
 // As env and timeout do it: these leave the command's own exit codes alone.
 constexpr int kCannotTrace = 125;
 
+constexpr const char* kDefaultOut = "cohabit.trace";
+
 struct TraceArguments {
-  std::string out = "cohabit.trace";
+  std::string out = kDefaultOut;
   bool children = false;
   std::vector<std::string> command;
 };
@@ -51,6 +53,8 @@ int trace(const TraceArguments& arguments) {
   }
   const Trace& own = recording->trace;
   if (!write_trace(arguments.out, own)) return kCannotTrace;
+  if (arguments.out == kDefaultOut)
+    fmt::print(stderr, "cohabit trace: written to {}\n", kDefaultOut);
   if (!write_children(arguments.out, recording->children, own.start.pid)) return kCannotTrace;
   for (const auto& spot : own.blind_spots) fmt::print(stderr, "cohabit trace: note: {}\n", spot);
   return own.exit_status ? exit_code_of_process(*own.exit_status) : kCannotTrace;

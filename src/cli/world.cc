@@ -32,8 +32,9 @@ sim::LaterOpens::Facts facts_of_files(const World& world) {
 
 }  // namespace
 
-Result<void> find_environment(World& world, const std::string& place) {
-  auto python = find_interpreter(world.tree, place);
+Result<void> find_environment(World& world, const std::string& place,
+                              const PythonVariables& variables) {
+  auto python = find_interpreter(world.tree, place, variables);
   if (!python) return tl::unexpected<Error>(python.error());
   world.python = std::move(*python);
   world.distributions = Distributions::read(world.tree, *world.python);
@@ -41,24 +42,13 @@ Result<void> find_environment(World& world, const std::string& place) {
   return {};
 }
 
-IsOwnCode own_code_of(World& world) {
-  return [&world](const std::string& module) {
-    if (!world.python) return true;
-    if (!world.finder) world.finder.emplace(world.tree, *world.python);
-    const auto spec = world.finder->find_top_level(module.substr(0, module.find('.')));
-    if (!spec) return true;
-    if (spec->kind == python::ModuleKind::kBuiltin) return false;
-    const std::string place = spec->path.empty() ? spec->search.front() : spec->path;
-    const auto lies_in = [&](const std::string& directory) {
-      return !directory.empty() && place.starts_with(directory + "/");
-    };
-    // PYTHONPATH is among the site directories; what is installed is in site-packages.
-    const auto& sites = world.python->site_directories;
-    return !lies_in(world.finder->standard_library()) &&
-           std::none_of(sites.begin(), sites.end(), [&](const std::string& site) {
-             return site.ends_with("-packages") && lies_in(site);
-           });
-  };
+Result<void> choose_environment(World& world, const std::string& place,
+                                const PythonVariables& variables) {
+  if (auto found = find_environment(world, place, variables); !found) return found;
+  if (!world.python->found_by.empty())
+    fmt::print(stderr, "examining {} (found by {})\n", world.python->prefix,
+               world.python->found_by);
+  return {};
 }
 
 Result<void> assume_gpu(World& world, bool driver_is_there) {

@@ -80,8 +80,9 @@ void describe(Answer& answer, const std::string& first_fix) {
   answer.headline = fill_in(mechanism.headline, answer.captures);
   answer.explanation = fill_in(mechanism.explanation, answer.captures);
   answer.fixes = mechanism.fixes;
-  std::stable_partition(answer.fixes.begin(), answer.fixes.end(),
-                        [&](const Fix& fix) { return fix.id == first_fix; });
+  if (!first_fix.empty())
+    std::stable_partition(answer.fixes.begin(), answer.fixes.end(),
+                          [&](const Fix& fix) { return fix.id == first_fix; });
   for (Fix& fix : answer.fixes) {
     fix.text = fill_in(fix.text, answer.captures);
     fix.command = fill_in(fix.command, answer.captures);

@@ -17,17 +17,45 @@ class Literals {
 
   // The first place at or after `from` where a word begins.
   size_t find(std::string_view text, size_t from) const;
+  bool any_begins(std::string_view text, size_t at) const;
   // Adds the indexes of the words that begin at `at`.
   void words_at(std::string_view text, size_t at, std::vector<int>& words) const;
 
  private:
+  friend class LiteralScan;
   static constexpr unsigned kBits = 15;
   bool begins(std::string_view text, size_t at, uint32_t word) const;
 
   std::vector<std::string> words_;
-  std::array<uint8_t, size_t{1} << kBits> shift_;  // how far to go on, by the last three bytes
+  std::array<uint8_t, size_t{1} << kBits> shift_;  // how far to go on, by the last four bytes
   std::vector<uint32_t> first_;                    // by hash: where its words begin in order_
   std::vector<uint32_t> order_;
+};
+
+// The places of a large text where a word may begin (any_begins decides), block after block.
+class LiteralScan {
+ public:
+  LiteralScan(const Literals& literals, std::string_view text);
+  bool at_end() const { return from_ >= text_.size(); }
+  // In order. Valid until the next call.
+  const std::vector<size_t>& next_block();
+
+ private:
+  static constexpr size_t kLanes = 4;
+  static constexpr size_t kLane = size_t{1} << 14;
+  struct Lane {
+    size_t at = 0, end = 0;
+    size_t count = 0;
+    std::vector<uint32_t> candidates;  // from the block's begin
+  };
+  void step(Lane& lane) const;
+  void run(Lane& lane) const;
+
+  const Literals& literals_;
+  std::string_view text_;
+  size_t from_ = 0;
+  std::array<Lane, kLanes> lanes_;
+  std::vector<size_t> places_;
 };
 
 }  // namespace cohabit::explain

@@ -43,7 +43,6 @@ struct Window {
   std::string text;
   size_t first_line = 0;  // its length
   size_t begin = 0;       // in the log
-  size_t end = 0;         // of the first line
 };
 
 // Of the line that a hit is in; of endless lines what is around the hit.
@@ -57,7 +56,6 @@ Window window_at(std::string_view text, size_t hit) {
     window.text += without_prefix(text.substr(at, end - at));
     if (lines == 0) {
       window.first_line = window.text.size();
-      window.end = end;
     }
     at = end;
     // "\r\n" is one end of a line; empty lines do not count.
@@ -160,15 +158,17 @@ void Matcher::keep(Search& search, int id, size_t begin, std::string_view window
 }
 
 void Matcher::look_at(Search& search, size_t hit) const {
-  const Window window = window_at(search.text, hit);
-  search.next = std::max(window.end, hit + 1);
-  const std::string_view text = window.text;
-  if (uint8_t& seen = search.shapes[shape_of(text.substr(0, window.first_line))];
+  const size_t begin = line_begin(search.text, hit);
+  const size_t end = line_end(search.text, hit);
+  search.next = std::max(end, hit + 1);
+  if (uint8_t& seen = search.shapes[shape_of(search.text.substr(begin, end - begin))];
       seen++ >= kSameLines) {
     seen = kSameLines;
     return;
   }
   search.windows++;
+  const Window window = window_at(search.text, hit);
+  const std::string_view text = window.text;
   std::vector<int> words;
   for (size_t at = 0; (at = literals_->find(text, at)) != text.npos; at++)
     literals_->words_at(text, at, words);
@@ -181,9 +181,10 @@ void Matcher::look_at(Search& search, size_t hit) const {
 
 std::vector<Match> Matcher::find(std::string_view text) const {
   Search search{text, {}, std::vector<uint32_t>(patterns_.size()), {}, 0, 0};
-  for (size_t at;
-       search.windows < kMaxWindows && (at = literals_->find(text, search.next)) != text.npos;)
-    look_at(search, at);
+  LiteralScan scan(*literals_, text);
+  while (!scan.at_end() && search.windows < kMaxWindows)
+    for (const size_t hit : scan.next_block())
+      if (hit >= search.next && literals_->any_begins(text, hit)) look_at(search, hit);
   std::stable_sort(search.matches.begin(), search.matches.end(),
                    [](const Match& a, const Match& b) { return a.at < b.at; });
   return std::move(search.matches);

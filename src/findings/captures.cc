@@ -7,8 +7,7 @@
 //   Was it meant?        Unique symbols, vague linkage and the language runtimes are made to be
 //                        shared; libraries of one distribution, or of distributions that ask for
 //                        one another, were linked to be together.
-//   Is the family split? A library whose references *all* went to another copy works with that
-//   copy.
+//   Is the family split? A library whose references *all* went to another copy works with it.
 //                        One whose references went partly there hands objects of one implementation
 //                        to functions of the other.
 //   Is the old half entered?  When it is the library itself whose inner references are captured,
@@ -47,6 +46,26 @@ constexpr size_t kKeptExamples = 64;
 
 uint64_t pair_key(ObjectId a, ObjectId b) {
   return uint64_t{a} << 32 | b;
+}
+
+// Among the constants, not in the string table: a DT_NEEDED there would have made it the own
+// provider. `file`: the image's bytes.
+bool has_string(const Image& image, Bytes file, const std::string& text) {
+  constexpr uint64_t kMaxData = 256 << 20;
+  const std::string wanted = text + '\0';
+  const size_t table_size = image.elf.strings.size();
+  const auto table =
+      static_cast<size_t>(image.elf.strings.text().data() - image.map.bytes().text().data());
+  for (const elf::Phdr& segment : image.elf.segments) {
+    if ((segment.p_flags & (elf::PF_X | elf::PF_W)) || segment.p_filesz > kMaxData) continue;
+    const auto bytes = file.slice(segment.p_offset, segment.p_filesz);
+    if (!bytes) continue;
+    const std::string_view constants = bytes->text();
+    for (size_t at = constants.find(wanted); at != constants.npos;
+         at = constants.find(wanted, at + 1))
+      if (segment.p_offset + at < table || segment.p_offset + at >= table + table_size) return true;
+  }
+  return false;
 }
 
 class Judge {
@@ -218,24 +237,14 @@ void Judge::second_pass() {
 }
 
 bool Judge::names_soname_of(ObjectId who, ObjectId library) const {
-  constexpr uint64_t kMaxData = 256 << 20;
   const auto& soname = process_.image(library).elf.soname;
   if (!soname || soname->empty()) return false;
-  const std::string wanted = std::string(*soname) + '\0';
   const Image& image = process_.image(who);
-  const std::string_view strings = image.elf.strings.text();
-  for (const elf::Phdr& segment : image.elf.segments) {
-    if ((segment.p_flags & (elf::PF_X | elf::PF_W)) || segment.p_filesz > kMaxData) continue;
-    const auto bytes = image.map.bytes().slice(segment.p_offset, segment.p_filesz);
-    if (!bytes) continue;
-    // Not in the string table: a DT_NEEDED there would have made it the own provider.
-    const std::string_view text = bytes->text();
-    for (size_t at = text.find(wanted); at != std::string_view::npos;
-         at = text.find(wanted, at + 1))
-      if (text.data() + at < strings.data() || text.data() + at >= strings.data() + strings.size())
-        return true;
-  }
-  return false;
+  const std::string name(*soname);
+  const auto found = image.map.extract("has " + name, [&](Bytes file) {
+    return MappedFile::Words(has_string(image, file, name) ? 1 : 0);
+  });
+  return !found.empty();
 }
 
 // Stubs that a framework exports for libraries of its own are given to those libraries on purpose:

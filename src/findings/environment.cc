@@ -126,15 +126,24 @@ std::string shell_word(std::string_view text) {
   return result + "'";
 }
 
-std::string installer_command(const EnvironmentCase& examined, std::string_view verb,
-                              const std::vector<std::string>& arguments) {
-  const std::string python = shell_word(examined.interpreter.executable);
-  const bool has_pip = examined.distributions.find("pip") != nullptr;
-  std::string command = has_pip ? fmt::format("{} -m pip {}", python, verb)
-                                : fmt::format("uv pip {} --python {}", verb, python);
+std::string installer_command(const std::string& python, const Distributions& distributions,
+                              std::string_view verb, const std::vector<std::string>& arguments) {
+  const bool has_pip = distributions.find("pip") != nullptr;
+  std::string command = has_pip ? fmt::format("{} -m pip {}", shell_word(python), verb)
+                                : fmt::format("uv pip {} --python {}", verb, shell_word(python));
   if (has_pip && verb == "uninstall") command += " -y";
   for (const std::string& argument : arguments) command += " " + shell_word(argument);
   return command;
+}
+
+std::string installer_command(const EnvironmentCase& examined, std::string_view verb,
+                              const std::vector<std::string>& arguments) {
+  return installer_command(examined.interpreter.executable, examined.distributions, verb,
+                           arguments);
+}
+
+std::vector<std::string> again(const std::string& distribution, const std::string& version) {
+  return {"--force-reinstall", "--no-deps", distribution + "==" + version};
 }
 
 bool is_by_the_way(std::string_view path) {
@@ -152,11 +161,10 @@ void add_reinstall(Finding& finding, const EnvironmentCase& examined,
   if (files > examples.size())
     finding.evidence.push_back(fact("file", fmt::format("and {} more", files - examples.size())));
   finding.libraries.push_back(library_of(distribution, distribution.metadata));
-  finding.help.push_back({std::move(advice),
-                          installer_command(examined, "install",
-                                            {"--force-reinstall", "--no-deps",
-                                             distribution.name + "==" + distribution.version}),
-                          Safety::kUnsafe});
+  finding.help.push_back(
+      {std::move(advice),
+       installer_command(examined, "install", again(distribution.name, distribution.version)),
+       Safety::kUnsafe});
 }
 
 }  // namespace cohabit

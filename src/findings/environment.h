@@ -64,9 +64,14 @@ std::string list_some(const std::vector<std::string>& names, size_t shown = 3);
 std::string count_of(size_t number, std::string_view thing);  // "1 file", "2 files"
 Evidence fact(std::string kind, std::string text, std::string library = "");
 
-// A command line for the installer that is in use here: verb is "install" or "uninstall".
+// A command line for the installer that is in use here: verb is "install" or "uninstall". `python`
+// is the environment's interpreter.
+std::string installer_command(const std::string& python, const Distributions& distributions,
+                              std::string_view verb, const std::vector<std::string>& arguments);
 std::string installer_command(const EnvironmentCase& examined, std::string_view verb,
                               const std::vector<std::string>& arguments);
+// The arguments of "install" that bring the files of one back and touch no other.
+std::vector<std::string> again(const std::string& distribution, const std::string& version);
 // The files of a distribution that are not as they were installed: some by name, how many more, and
 // the command that installs the distribution again.
 void add_reinstall(Finding& finding, const EnvironmentCase& examined,

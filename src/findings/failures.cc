@@ -69,6 +69,19 @@ sim::ObjectId opened_by(const sim::Simulation& simulation, uint32_t call) {
   return kNone;
 }
 
+// Something new was mapped behind this call: the program went on without what it had asked for, and
+// what ended it came later. What glibc opens for itself (libgcc_s at a thread's end) says nothing.
+bool went_on_after(const Case& examined, size_t call) {
+  const sim::Simulation& simulation = examined.process.simulation();
+  const auto& objects = simulation.objects();
+  const auto& calls = examined.trace.calls;
+  return std::any_of(objects.begin(), objects.end(), [&](const sim::Object& object) {
+    return object.how == sim::How::kDlopen && object.call != kNone && object.call > call &&
+           !simulation.results()[object.call].failed &&
+           last_part(calls[object.call].caller) != "libc.so.6";
+  });
+}
+
 bool ended_with_error(const Case& examined) {
   if (examined.plan) return !examined.plan->failure.empty();
   const auto& status = examined.trace.exit_status;
@@ -92,6 +105,7 @@ std::vector<Failure> fatal_failures(const Case& examined) {
     const std::string name = calls[i].name.value_or("");
     for (size_t later = i + 1; later < std::min(results.size(), calls.size()); later++)
       if (calls[later].name == calls[i].name && results[later].object != kNone) return {};
+    if (went_on_after(examined, i)) return {};
     return {{name, results[i].error, calls[i].caller, results[i].search, static_cast<uint32_t>(i),
              opened_by(simulation, static_cast<uint32_t>(i))}};
   }
@@ -162,12 +176,14 @@ std::optional<Help> help_for_missing(const Case& examined, const Failure& failur
   for (const Distribution& one : examined.distributions->all())
     for (const std::string& file : one.native_files) {
       if (last_part(file) != wanted) continue;
-      if (!tree.stat(file)) return reinstall({file, one.name, one.version});
+      if (!tree.stat(file)) return reinstall(examined, {file, one.name, one.version});
       return Help{
-          fmt::format("{} is there, as {}, but nothing leads to it: the RUNPATH of {} is not "
-                      "what it was; reinstall its package, or lead to it",
+          fmt::format("{} is there, as {}, but nothing leads to it: no RUNPATH on the way from {} "
+                      "names its directory, and nothing opened it before; reinstall its package if "
+                      "that changed, or lead to it",
                       wanted, file, last_part(finding.libraries.front().path)),
-          fmt::format("LD_LIBRARY_PATH={} python app.py", directory_of(file)), Safety::kManual};
+          fmt::format("LD_LIBRARY_PATH={} python app.py", shell_word(directory_of(file))),
+          Safety::kManual};
     }
   return std::nullopt;
 }
@@ -227,7 +243,7 @@ std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
       finding.help.push_back(std::move(*better));
     else if (is_of_one_distribution(finding) &&
              failure.message.find(kUnreadable) == std::string::npos)
-      finding.help.push_back(reinstall(finding.libraries[0]));
+      finding.help.push_back(reinstall(examined, finding.libraries[0]));
     else
       finding.help.push_back({std::string(help), "", Safety::kManual});
     findings.push_back(std::move(finding));

@@ -42,6 +42,14 @@ struct Help {
   Safety safety = Safety::kManual;
 };
 
+// Which processes a finding about the environment's files is of importance to: those that load one
+// of the files (or one below a directory), and something of one of the distributions; none: of any.
+struct Reach {
+  std::vector<std::string> files;  // none: every process
+  std::vector<std::string> distributions;
+  bool is_met = false;  // by the process that was examined
+};
+
 struct Finding {
   std::string id;  // "CB101-1": stable within one report
   std::string code;
@@ -54,6 +62,7 @@ struct Finding {
   // Files that fail when they are imported or first used, of a finding that knows them: it holds
   // for a process if it loads one of them. Empty: what it holds for is known otherwise.
   std::vector<std::string> broken;
+  Reach reach;
   std::string phase;  // after the imports: "the first convolution"; empty: at import, or at no time
   std::vector<Library> libraries;  // the parties, the captured one first
   Symbols symbols;

@@ -78,8 +78,8 @@ std::vector<uint32_t> Ownership::brought_without(const std::vector<uint32_t>& le
 }
 
 bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
-  if (imports.empty()) return true;
-  for (const std::string& name : imports) {  // an extension module imported by its own name
+  if (asked.imports.empty()) return true;
+  for (const std::string& name : asked.imports) {  // an extension module imported by its own name
     const std::string stem = name.substr(name.rfind('.') + 1) + ".";
     if (file_of_object[object].rfind(stem, 0) == 0) return true;
   }
@@ -89,11 +89,12 @@ bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
                        [&](uint32_t owner) { return contains(list, owner); });
   };
   if (is_one_of(brought_without(owners(provider)))) return true;
-  // Own code and packages without metadata do not say what they need: what nobody else brings, they
-  // did.
+  // Packages without metadata do not say what they need, nor does own code that cannot be read:
+  // what nobody else brings, they did.
   const bool asks_silently =
-      own_code || std::any_of(requested.begin(), requested.end(),
-                              [&](uint32_t one) { return !distributions[one].package.empty(); });
+      asked.silently || std::any_of(requested.begin(), requested.end(), [&](uint32_t one) {
+        return !distributions[one].package.empty();
+      });
   return asks_silently && !owners(object).empty() && !is_one_of(brought_without({}));
 }
 
@@ -143,11 +144,9 @@ void find_owners(const Tree& tree, const Distributions& distributions,
 }
 
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
-                         const sim::Simulation& simulation, std::vector<std::string> imports,
-                         const IsOwnCode& is_own_code) {
+                         const sim::Simulation& simulation, Asked asked) {
   Ownership ownership;
-  ownership.imports = std::move(imports);
-  ownership.own_code = std::any_of(ownership.imports.begin(), ownership.imports.end(), is_own_code);
+  ownership.asked = std::move(asked);
   const auto index_of = [&](const Distribution* one) {
     return static_cast<uint32_t>(one - distributions.all().data());
   };
@@ -161,7 +160,8 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
       if (!requirement.in_extra) owner.always.push_back(index_of(needed));
     }
     ownership.distributions.push_back(std::move(owner));
-    if (provides_one_of(one, ownership.imports)) ownership.requested.push_back(index_of(&one));
+    if (provides_one_of(one, ownership.asked.imports))
+      ownership.requested.push_back(index_of(&one));
   }
   find_owners(tree, distributions, simulation, ownership);
   return ownership;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +21,13 @@ struct OwnerDistribution {
   std::string package;  // not installed: the directory of a package that nobody claims
 };
 
+// What a process was asked to import.
+struct Asked {
+  std::vector<std::string> imports;  // and what the user's own modules among them import
+  // The user's own code imports more, and does not say what: it is compiled, or not to be read.
+  bool silently = false;
+};
+
 struct Ownership {
   std::vector<OwnerDistribution> distributions;  // the installed, in order; then bare packages
   std::vector<std::vector<uint32_t>>
@@ -29,10 +35,8 @@ struct Ownership {
 
   // What the examined statement imports, and the distributions that provide it; empty: a program of
   // which we know nothing, so that everything in it counts as asked for.
-  std::vector<std::string> imports;
+  Asked asked;
   std::vector<uint32_t> requested;
-  // One of the imports is the user's own module: it says nowhere what it needs.
-  bool own_code = false;
   std::vector<std::string> file_of_object;  // the last part of each object's path
 
   const std::vector<uint32_t>& owners(uint32_t object) const {
@@ -53,14 +57,10 @@ struct Ownership {
   std::vector<uint32_t> brought_without(const std::vector<uint32_t>& left_out) const;
 };
 
-// Whether a module is neither of the standard library nor of the installed packages.
-using IsOwnCode = std::function<bool(const std::string& module)>;
-
 // From the installed metadata. Requirements that stand in extras count: what is asked for and
 // installed is what the distribution was tried with.
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,
-                         const sim::Simulation& simulation, std::vector<std::string> imports,
-                         const IsOwnCode& is_own_code);
+                         const sim::Simulation& simulation, Asked asked);
 // The objects' part of it anew, for another process of the same imports.
 void find_owners(const Tree& tree, const Distributions& distributions,
                  const sim::Simulation& simulation, Ownership& ownership);

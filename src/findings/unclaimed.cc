@@ -2,18 +2,17 @@
 
 #include <algorithm>
 
+#include "base/addresses.h"
 #include "base/paths.h"
 
 namespace cohabit {
 namespace {
 
 constexpr std::string_view kBundle = ".libs";
-constexpr std::string_view kFileScheme = "file://";
 
 bool is_installed_in_place(const Distribution& one, const std::string& package) {
-  if (!one.editable.starts_with(kFileScheme)) return false;
-  const std::string project = join_normal("/", one.editable.substr(kFileScheme.size()));
-  return package.starts_with(project + '/');
+  const auto project = path_of_address(one.editable);
+  return project && package.starts_with(join_normal("/", *project) + '/');
 }
 
 }  // namespace
@@ -71,7 +70,7 @@ uint32_t UnclaimedPackages::owner_of_package(const std::string& package) {
   if (in_place == installed.end()) {
     owner = static_cast<uint32_t>(ownership_.distributions.size());
     OwnerDistribution fresh{last_part(package), "", {}, {}, true, package};
-    const auto& imports = ownership_.imports;
+    const auto& imports = ownership_.asked.imports;
     if (std::any_of(imports.begin(), imports.end(), [&](const std::string& name) {
           return name.substr(0, name.find('.')) == fresh.name;
         }))

@@ -3,6 +3,9 @@
 // as jax_x.
 #include "findings/variables.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstring>
 
 #include <algorithm>
@@ -63,13 +66,21 @@ class Search {
     for (const std::string& name : names)
       if (waiting_.size() < kMaxSearched) waiting_.emplace_back(name, words_of(name));
   }
-  void look_into(std::string_view text) {
+  // Those that stand in a text.
+  void look_into(std::string_view text, std::vector<std::string>& names) const {
+    for (const auto& [name, words] : waiting_)
+      if (std::any_of(words.begin(), words.end(),
+                      [&](const auto& word) { return contains_word(text, word); }))
+        names.push_back(name);
+  }
+  void take(const std::vector<std::string>& names, const std::string& path) {
     std::erase_if(waiting_, [&](const auto& one) {
-      const bool found = std::any_of(one.second.begin(), one.second.end(),
-                                     [&](const auto& word) { return contains_word(text, word); });
+      const bool found = std::find(names.begin(), names.end(), one.first) != names.end();
+      if (found) found_.push_back({one.first, path});
       return found;
     });
   }
+  const std::vector<SetVariables::Read>& found() const { return found_; }
   bool done() const { return waiting_.empty(); }
   std::vector<std::string> missing() const {
     std::vector<std::string> names;
@@ -79,6 +90,7 @@ class Search {
 
  private:
   std::vector<std::pair<std::string, std::vector<std::string>>> waiting_;
+  std::vector<SetVariables::Read> found_;
 };
 
 bool holds_constants(const elf::Section& section) {
@@ -86,18 +98,27 @@ bool holds_constants(const elf::Section& section) {
          section.name.starts_with(".data");
 }
 
-void search_file(const Tree& tree, const std::string& path, Search& search) {
-  const Result<MappedFile> file = tree.map(path);
-  if (!file) return;
-  if (path.ends_with(".py")) return search.look_into(file->bytes().text());
-  for (const elf::Section& section : elf::read_sections(file->bytes()))
-    if (holds_constants(section))
-      search.look_into(file->bytes().text().substr(section.offset, section.size));
+// The text of a Python file, the constants of a native one.
+template <class Look>
+void read_texts(Bytes file, const std::string& path, const Look& look) {
+  if (path.ends_with(".py")) return look(file.text());
+  for (const elf::Section& section : elf::read_sections(file))
+    if (holds_constants(section)) look(file.text().substr(section.offset, section.size));
 }
 
-std::vector<std::string> read_by_nobody(const EnvironmentCase& examined,
-                                        const std::vector<std::string>& names) {
-  Search search(names);
+void search_file(const Tree& tree, const std::string& path, Search& search) {
+  const Result<MappedFile> map = tree.map(path);
+  if (!map) return;
+  const std::string kind = fmt::format("which of {}", fmt::join(search.missing(), ","));
+  const auto names = map->extract(kind, [&](Bytes file) {
+    std::vector<std::string> found;
+    read_texts(file, path, [&](std::string_view text) { search.look_into(text, found); });
+    return found;
+  });
+  search.take(names, path);
+}
+
+void search_all(const EnvironmentCase& examined, Search& search) {
   for (const InstalledFiles::Row& row : examined.files.rows()) {
     if (search.done()) break;
     if (row.record.path.ends_with(".py"))
@@ -106,17 +127,20 @@ std::vector<std::string> read_by_nobody(const EnvironmentCase& examined,
   for (const Distribution& distribution : examined.all())
     for (const std::string& path : distribution.native_files)
       if (!search.done()) search_file(examined.tree, path, search);
-  return search.missing();
 }
 
-// Whether somebody who reads it is here.
-bool has_reader(const EnvironmentCase& examined, const KnownVariable& variable) {
-  return std::any_of(variable.readers.begin(), variable.readers.end(), [&](std::string_view name) {
-    if (name == "system") return true;
+// Those who read it and are here; empty: nobody.
+std::string readers_of(const EnvironmentCase& examined, const KnownVariable& variable) {
+  std::vector<std::string> names;
+  for (const std::string_view name : variable.readers) {
+    if (name == "system") return fmt::format("not of an environment: {}", variable.source);
     for (const std::string& site : examined.interpreter.site_directories)
-      if (examined.tree.stat(site + "/" + std::string(name))) return true;
-    return false;
-  });
+      if (examined.tree.stat(fmt::format("{}/{}", site, name))) {
+        names.emplace_back(name);
+        break;
+      }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // "TF_VAR_*" stands for all names that begin so.
@@ -136,7 +160,7 @@ const KnownVariable* nearest_known(const EnvironmentCase& examined, const std::s
         name.size() > known.name.size() + kMaxDistance)
       continue;
     const size_t distance = edit_distance(name, known.name);
-    if (distance >= best || !has_reader(examined, known)) continue;
+    if (distance >= best || readers_of(examined, known).empty()) continue;
     best = distance;
     nearest = &known;
   }
@@ -155,6 +179,15 @@ const std::vector<KnownVariable>& known_variables() {
   return kKnown;
 }
 
+bool stands_in_file(const Tree& tree, const std::string& path, std::string_view word) {
+  const Result<MappedFile> map = tree.map(path);
+  if (!map) return false;
+  bool found = false;
+  read_texts(map->bytes(), path,
+             [&](std::string_view text) { found = found || contains_word(text, word); });
+  return found;
+}
+
 bool looks_like_framework_variable(std::string_view name) {
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
     return name.starts_with(prefix) && name.size() > prefix.size();
@@ -166,12 +199,21 @@ SetVariables judge_variables(const EnvironmentCase& examined) {
   std::vector<std::string> unknown;
   for (const auto& [name, value] : examined.options.variables) {
     const KnownVariable* known = find_known(name);
-    if (known && !has_reader(examined, *known)) result.unread.push_back(name);
-    if (known) continue;
-    if (looks_like_framework_variable(name)) unknown.push_back(name);
+    if (known) {
+      std::string by = readers_of(examined, *known);
+      if (by.empty())
+        result.unread.push_back(name);
+      else
+        result.read.push_back({name, std::move(by)});
+    } else if (looks_like_framework_variable(name)) {
+      unknown.push_back(name);
+    }
   }
   if (unknown.empty()) return result;
-  for (const std::string& name : read_by_nobody(examined, unknown)) {
+  Search search(unknown);
+  search_all(examined, search);
+  result.read.insert(result.read.end(), search.found().begin(), search.found().end());
+  for (const std::string& name : search.missing()) {
     if (const KnownVariable* meant = nearest_known(examined, name))
       result.misspelled.push_back({name, std::string(meant->name)});
     else
@@ -179,6 +221,32 @@ SetVariables judge_variables(const EnvironmentCase& examined) {
   }
   std::sort(result.unread.begin(), result.unread.end());
   return result;
+}
+
+std::vector<Finding> unread_variables(const SetVariables& set) {
+  std::vector<Finding> findings;
+  for (const auto& [name, meant] : set.misspelled) {
+    Finding finding;
+    finding.severity = Severity::kWarning;
+    finding.certainty = Certainty::kTable;
+    finding.headline = fmt::format("nobody here reads {}: {} is meant?", name, meant);
+    finding.evidence.push_back(
+        fact("search", fmt::format("{} stands in no file of this environment", name)));
+    finding.help.push_back({fmt::format("rename it to {}", meant), "", Safety::kManual});
+    findings.push_back(std::move(finding));
+  }
+  if (set.unread.empty()) return findings;
+  Finding finding;
+  finding.certainty = Certainty::kTable;
+  finding.headline = fmt::format("{} set that nobody here reads: {}",
+                                 set.unread.size() == 1 ? "a variable is" : "variables are",
+                                 list_some(set.unread, 8));
+  finding.evidence.push_back(
+      fact("search",
+           "neither the table of known variables nor the files of this environment name a "
+           "reader"));
+  findings.push_back(std::move(finding));
+  return findings;
 }
 
 }  // namespace cohabit

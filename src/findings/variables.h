@@ -18,6 +18,9 @@ struct KnownVariable {
 };
 const std::vector<KnownVariable>& known_variables();
 
+// Whether a word stands in a Python file, or in the constants of a native one.
+bool stands_in_file(const Tree& tree, const std::string& path, std::string_view word);
+
 // "XLA_", "NCCL_": a variable of that name is meant for a framework.
 bool looks_like_framework_variable(std::string_view name);
 
@@ -27,10 +30,18 @@ struct SetVariables {
     std::string name;
     std::string meant;
   };
+  struct Read {
+    std::string name;
+    std::string by;  // packages, a file, or what is not of an environment
+  };
+  std::vector<Read> read;
   std::vector<Misspelled> misspelled;  // nobody reads it, and one that is read has nearly that name
   std::vector<std::string> unread;     // nobody here reads it
 };
 // Looks into the files of the environment if there is a variable that the table does not know.
 SetVariables judge_variables(const EnvironmentCase& examined);
+
+// What EV001 says of them.
+std::vector<Finding> unread_variables(const SetVariables& set);
 
 }  // namespace cohabit

@@ -176,13 +176,13 @@ Library library_at(const Case& examined, const std::string& path) {
   return library;
 }
 
-Help reinstall(const Library& library) {
-  if (library.distribution.empty())
+Help reinstall(const Case& examined, const Library& library) {
+  if (library.distribution.empty() || !examined.distributions)
     return {"reinstall the package that the file is from", "", Safety::kManual};
   return {
       fmt::format("reinstall {} {}, which the file is from", library.distribution, library.version),
-      fmt::format("pip install --force-reinstall --no-deps {}=={}", library.distribution,
-                  library.version),
+      installer_command(examined.trace.start.program, *examined.distributions, "install",
+                        again(library.distribution, library.version)),
       Safety::kUnsafe};
 }
 
@@ -282,7 +282,8 @@ void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups
     finding.help.push_back(
         {fmt::format("map {} before {}: start with it preloaded (changes no file)",
                      short_name(process, group.own), short_name(process, group.provider)),
-         fmt::format("LD_PRELOAD={} python app.py", path_of(process, group.own)), Safety::kSafe});
+         fmt::format("LD_PRELOAD={} python app.py", shell_word(path_of(process, group.own))),
+         Safety::kSafe});
     finding.help.push_back({fmt::format("or import a module that needs {} before everything else",
                                         short_name(process, group.own)),
                             "", Safety::kManual});

@@ -16,7 +16,7 @@ Library library_of(const ProcessView& process, sim::ObjectId id);
 // A file that need not have been mapped, with the distribution that claims it.
 Library library_at(const Case& examined, const std::string& path);
 // The way to have its distribution's files as they were.
-Help reinstall(const Library& library);
+Help reinstall(const Case& examined, const Library& library);
 // "google::protobuf", or for C names "libz.so.1's functions".
 std::string family_name(const ProcessView& process, const CaptureGroup& group);
 // "when `import a; import b` is run", or nothing when no imports are known.

@@ -28,6 +28,7 @@ class Join {
     joined_.plan.failure = second_.failure;
     joined_.plan.failure_file = second_.failure_file;
     joined_.plan.failure_line = second_.failure_line;
+    joined_.plan.importable = second_.importable;
     return std::move(joined_);
   }
 

@@ -63,7 +63,9 @@ bool imports_dlopen(const elf::Object& object) {
 }
 
 std::vector<std::string> names_in(const Opener& opener) {
-  return elf::library_names(opener.image->elf, opener.image->map.bytes());
+  const Image& image = *opener.image;
+  return image.map.extract("library names",
+                           [&](Bytes file) { return elf::library_names(image.elf, file); });
 }
 
 // "x.so" for version 9.1.0: x.so.9.1.0, x.so.9.1, x.so.9, x.so

@@ -6,7 +6,10 @@
 // is a property of a value ("Path.parent()"). A model returns null when it raised.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "imports/interpreter.h"
@@ -18,5 +21,9 @@ std::span<const ModelRow> value_models();    // models_values.cc: str, list, dic
 std::span<const ModelRow> system_models();   // models_system.cc: sys, os, glob, pathlib
 std::span<const ModelRow> data_models();     // models_data.cc: text, JSON, metadata
 std::span<const ModelRow> import_models();   // models_imports.cc: importlib, ctypes, pkgutil
+
+// What a program reads from this file, absolute. Nothing if it cannot be known: what stands in
+// /proc about a process is of the one that reads it, which never runs here.
+std::optional<std::string> text_for_program(Interpreter& in, std::string_view path, uint64_t most);
 
 }  // namespace cohabit::python

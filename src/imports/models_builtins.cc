@@ -447,7 +447,7 @@ Ref file_read(I& in, Ref self, const A&) {
   Instance* file = as<Instance>(self, Type::kInstance);
   const std::string_view* name = file ? text_of(file->names.get("name")) : nullptr;
   if (!name) return in.opaque();
-  const auto text = in.tree().read_text(std::string(*name), kMost);
+  const auto text = text_for_program(in, *name, kMost);
   return text ? in.string(*text) : in.opaque();
 }
 

@@ -41,8 +41,7 @@ Ref json_loads(I& in, Ref, const A& a) {
 }
 
 std::optional<std::string> text_at(I& in, std::string_view path) {
-  if (!path.starts_with("/")) return std::nullopt;
-  return in.tree().read_text(std::string(path), kMostText);
+  return path.starts_with("/") ? text_for_program(in, path, kMostText) : std::nullopt;
 }
 
 Ref json_load(I& in, Ref, const A& a) {
@@ -133,6 +132,17 @@ constexpr ModelRow kRows[] = {
 
 std::span<const ModelRow> data_models() {
   return kRows;
+}
+
+std::optional<std::string> text_for_program(I& in, std::string_view path, uint64_t most) {
+  constexpr std::string_view kProcesses = "/proc/";
+  if (path.starts_with(kProcesses)) {
+    const std::string_view name = path.substr(kProcesses.size());
+    if (name.starts_with("self") || name.starts_with("thread-self") ||
+        name.find_first_of("0123456789") == 0)
+      return std::nullopt;
+  }
+  return in.tree().read_text(std::string(path), most);
 }
 
 }  // namespace cohabit::python

@@ -382,8 +382,10 @@ const NativeStrings* Interpreter::strings_of(const ModuleSpec& spec) {
   const auto& probe = images_.open(spec.path, finder_.interpreter().elf_machine);
   if (probe.image == kNone) return nullptr;
   const Image& image = images_[probe.image];
-  return &cache_.natives.emplace(spec.path, read_native_strings(image.elf, image.map.bytes()))
-              .first->second;
+  const auto words = image.map.extract("strings of a native module", [&](Bytes file) {
+    return words_of(read_native_strings(image.elf, file));
+  });
+  return &cache_.natives.emplace(spec.path, native_strings_of(words)).first->second;
 }
 
 // Python code that names the extension module that names it is imported after it: the extension's

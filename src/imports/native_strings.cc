@@ -289,4 +289,18 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
   return std::move(out.result);
 }
 
+// No name has a space.
+constexpr std::string_view kCompiledPython = "compiled python";
+
+std::vector<std::string> words_of(NativeStrings strings) {
+  if (strings.compiled_python) strings.names.emplace_back(kCompiledPython);
+  return std::move(strings.names);
+}
+
+NativeStrings native_strings_of(std::vector<std::string> words) {
+  const bool compiled = !words.empty() && words.back() == kCompiledPython;
+  if (compiled) words.pop_back();
+  return {std::move(words), compiled};
+}
+
 }  // namespace cohabit::python

@@ -20,4 +20,8 @@ struct NativeStrings {
 
 NativeStrings read_native_strings(const elf::Object& object, Bytes file);
 
+// The same as a list of words, and back.
+std::vector<std::string> words_of(NativeStrings strings);
+NativeStrings native_strings_of(std::vector<std::string> words);
+
 }  // namespace cohabit::python

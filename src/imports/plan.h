@@ -109,7 +109,9 @@ struct Plan {
   std::string failure;       // "ModuleNotFoundError: No module named 'x'": ends the program
   std::string failure_file;  // where it was raised
   uint32_t failure_line = 0;
-  bool failure_declared = false;      // by a check of versions in the program itself
+  bool failure_declared = false;  // by a check of versions in the program itself
+  // If that is a module that is not there: the top-level names that are, sorted.
+  std::vector<std::string> importable;
   std::vector<std::string> problems;  // files that cannot be read or parsed, limits that were met
 
   std::vector<PlanEvent> events;  // start-up left out

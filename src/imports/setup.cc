@@ -543,6 +543,7 @@ Plan Interpreter::run() {
     plan_.failure_file = raised_->file;
     plan_.failure_line = raised_->line;
     plan_.failure_declared = raised_->declared;
+    if (raised_is("ModuleNotFoundError")) plan_.importable = finder_.names_in(finder_.path());
   }
   frames_.pop_back();
   return std::move(plan_);

@@ -55,7 +55,7 @@ Ownership JudgedProcess::run(const RepairFacts& facts, const std::vector<std::st
   const auto known = facts.ownerships.find(imports);
   if (known == facts.ownerships.end())
     return facts.ownerships[imports] = read_ownership(facts.tree, facts.distributions, simulation_,
-                                                      imports, facts.is_own_code);
+                                                      facts.asked_of(imports));
   find_owners(facts.tree, facts.distributions, simulation_, known->second);
   return known->second;
 }

@@ -29,7 +29,7 @@ struct RepairFacts {
   sim::BindingCache& bindings;
   std::map<std::vector<std::string>, Ownership>& ownerships;  // by imports, as they come
   sim::ConstructorOpens* constructors = nullptr;              // of planned processes
-  IsOwnCode is_own_code;
+  std::function<Asked(const std::vector<std::string>& imports)> asked_of;
 };
 
 // A process that imports these, as it was planned or recorded.

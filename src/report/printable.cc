@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/addresses.h"
+#include "base/secrets.h"
+
 namespace cohabit::report {
 namespace {
 
@@ -88,32 +91,6 @@ void replace_all(std::string& text, const std::string& what, std::string_view by
     text.replace(at, what.size(), by);
 }
 
-// An error message of a program can hold the value of a variable. Short ones would be found
-// everywhere.
-std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables) {
-  constexpr size_t kLeast = 6;
-  constexpr std::string_view kNames[] = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY", "AUTH"};
-  std::vector<std::string> values;
-  for (const auto& [name, value] : variables) {
-    const bool secret =
-        std::any_of(std::begin(kNames), std::end(kNames),
-                    [&](std::string_view part) { return name.find(part) != std::string::npos; });
-    if (secret && value.size() >= kLeast) values.push_back(value);
-  }
-  return values;
-}
-
-// "https://user:token@host/": what is between :// and the last @ before the path.
-void hide_credentials(std::string& text) {
-  for (size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at)) {
-    at += 3;
-    const size_t end = std::min(text.find_first_of("/?# \t\n'\"`<>", at), text.size());
-    const size_t mark = end == at ? std::string::npos : text.rfind('@', end - 1);
-    if (mark == std::string::npos || mark < at || mark == at) continue;
-    text.replace(at, mark - at, kHidden);
-  }
-}
-
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -138,9 +115,10 @@ Report printable(Report report) {
 }
 
 Report without_secrets(Report report, const std::map<std::string, std::string>& variables) {
+  // An error message of a program can hold the value of a variable.
   const std::vector<std::string> values = secret_values(variables);
   for_each(report, [&](std::string& text) {
-    hide_credentials(text);
+    text = without_credentials(std::move(text));
     for (const std::string& value : values) replace_all(text, value, kHidden);
   });
   return report;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/paths.h"
+#include "report/printable.h"
 
 namespace cohabit::report {
 namespace {
@@ -72,7 +73,8 @@ std::string row_lines(const RepairReport& report, size_t at, bool colour) {
   for (const std::string& cost : row.effects.costs) text += fmt::format("   = cost: {}\n", cost);
   for (const std::string& risk : row.effects.risks) text += fmt::format("   = risk: {}\n", risk);
   if (row.verified)
-    text += *row.verified ? "   = verified by a run\n" : "   = a run did not confirm it\n";
+    text += *row.verified ? "   = verified by a run\n"
+                          : fmt::format("   = not confirmed: {}\n", printable(row.verification));
   return text;
 }
 
@@ -91,6 +93,7 @@ Json to_json(const RepairRow& row) {
                {"clears", row.clears},
                {"leaves", row.leaves},
                {"verified", row.verified ? Json(*row.verified) : Json()},
+               {"verification", row.verification},
                {"every_order", row.every_order},
                {"launch", row.repair.launches()},
                {"rules", row.repair.launches() ? Json(format_rules(row.repair, '\n')) : Json()}};

@@ -17,6 +17,7 @@ struct RepairRow {
   bool every_order = false;
   std::vector<std::string> clears, leaves;  // ids of findings
   std::optional<bool> verified;             // by a real run; nothing: there was none
+  std::string verification;                 // which run did not confirm it, and how it ended
   Effects effects;
 };
 

@@ -12,6 +12,8 @@
 
 namespace cohabit::report {
 
+inline constexpr const char* kAtImport = "import";  // Order::phase
+
 struct Order {
   std::vector<std::string> imports;
   std::string program;  // "python app.py", which imports these; empty: they are all

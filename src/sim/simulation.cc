@@ -112,7 +112,7 @@ void Simulation::run(const std::vector<LoaderCall>& calls) {
 }
 
 CallResult Simulation::run_last(const std::vector<LoaderCall>& calls) {
-  if (calls.empty()) return {};
+  if (calls.empty() || !start_error_.empty()) return {};
   results_.resize(calls.size());
   state_->play(calls, calls.size() - 1);
   return results_.back();
@@ -137,6 +137,11 @@ std::vector<std::string> Simulation::own_directories(ObjectId id) const {
 CallResult Simulation::State::single_open(std::string_view name, int flags, ObjectId caller,
                                           int64_t ns) {
   CallResult result;
+  if (!sim.start_error_.empty()) {
+    result.failed = true;
+    result.error = "the process did not start: " + sim.start_error_;
+    return result;
+  }
   auto opened = open_begin(std::string(name), flags, caller, ns);
   if (!opened) {
     result.failed = true;

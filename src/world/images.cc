@@ -135,27 +135,25 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
     probe.error = fd.error();
     return probe;
   }
-  const Probe taken = take(path, *fd, status->id, status->size, machine);
+  auto map = tree_.map(*fd, path);
   ::close(*fd);
-  return taken;
-}
-
-Images::Probe Images::take(const std::string& path, int fd, FileId file, uint64_t size,
-                           uint16_t machine) {
-  Probe probe;
-  auto map = MappedFile::map(fd, path);
   if (!map) {
     probe.error = EIO;
     return probe;
   }
-  probe.header = elf::check_header(map->bytes(), machine);
+  return take(path, std::move(*map), status->id, machine);
+}
+
+Images::Probe Images::take(const std::string& path, MappedFile map, FileId file, uint16_t machine) {
+  Probe probe;
+  probe.header = elf::check_header(map.bytes(), machine);
   if (probe.header.verdict != elf::HeaderVerdict::kLoadable) return probe;
   auto image = std::make_unique<Image>();
   image->path = path;
   image->real_path = tree_.real_path(path).value_or(path);
   image->file = file;
-  image->file_size = size;
-  image->map = std::move(*map);
+  image->file_size = map.bytes().size();
+  image->map = std::move(map);
   image->elf = elf::parse(image->map.bytes());
   read_early(*image);
   probe.image = static_cast<ImageId>(images_.size());
@@ -168,7 +166,9 @@ bool Images::add_file(const std::string& path, int fd, uint16_t machine) {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return false;
   const FileId file{status.st_dev, status.st_ino};
-  const Probe probe = take(path, fd, file, static_cast<uint64_t>(status.st_size), machine);
+  auto map = MappedFile::map(fd, path);
+  if (!map) return false;
+  const Probe probe = take(path, std::move(*map), file, machine);
   probes_[path] = probe;
   return probe.image != kNone;
 }

@@ -102,7 +102,7 @@ class Images {
   // chains of DT_GNU_HASH keep no more.
   NameId intern(uint32_t hash, Bytes name);
   Probe look_at(const std::string& path, uint16_t machine);
-  Probe take(const std::string& path, int fd, FileId file, uint64_t size, uint16_t machine);
+  Probe take(const std::string& path, MappedFile map, FileId file, uint16_t machine);
   std::optional<ImageId> find(FileId file) const;
   void make_room();
   void resize_table(size_t size);

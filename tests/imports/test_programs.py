@@ -37,6 +37,10 @@ PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
     "exit": ({"app.py": "import m_a, sys\nif len(sys.argv) < 2:\n    sys.exit(3)\nimport m_x\n",
               "m_a.py": "", "m_x.py": ""},
              ["app.py"]),
+    "its own process": ({"app.py": "with open('/proc/self/maps') as file:\n    maps = file.read()\n"
+                                   "if '/cohabit' in maps:\n    import m_x\n"
+                                   "if 'python' not in maps:\n    raise SystemExit\nimport m_a\n",
+                         "m_a.py": "", "m_x.py": ""}, ["app.py"]),
     "a failing import": ({"app.py": "import m_a\nimport m_gone\n", "m_a.py": ""}, ["app.py"]),
 }
 

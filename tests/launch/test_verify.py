@@ -3,12 +3,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
+
+SCHEMA = Path(__file__).resolve().parent.parent.parent / "data" / "schema" / "verify.schema.json"
 
 MODULES = {
     "calm_module": "__version__ = '1.2'\n",
@@ -38,7 +42,9 @@ def verify(cohabit: str, tmp_path: Path):
         done = subprocess.run([cohabit, "verify", sys.executable, *arguments, "--format", "json"],
                               capture_output=True, text=True, timeout=300,
                               env=os.environ | {"PYTHONPATH": str(tmp_path)})
-        return done.returncode, json.loads(done.stdout)["runs"]
+        report = json.loads(done.stdout)
+        jsonschema.validate(report, json.loads(SCHEMA.read_text()))
+        return done.returncode, report["runs"]
     return run
 
 
@@ -65,3 +71,225 @@ def test_files_of_the_current_directory_do_not_shadow(cohabit: str, tmp_path: Pa
     done = subprocess.run([cohabit, "verify", sys.executable, "--imports", "json"], cwd=tmp_path,
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout.startswith("import json: ok")
+
+
+# --- where in native code a process died
+
+CRASHING = """
+#include <stdlib.h>
+void (*nothing)(void);
+void fall_over(void) { *(volatile int*)0 = 1; }
+void give_up(void) { abort(); }
+void call_nothing(void) { nothing(); __asm__ volatile(""); }
+void enter(int how) { how == 0 ? fall_over() : how == 1 ? give_up() : call_nothing(); __asm__ volatile(""); }
+"""
+ENTER = "import ctypes; ctypes.CDLL('libgcc_s.so.1'); ctypes.CDLL(r'{library}').enter({how})\n"
+
+
+@pytest.fixture
+def crash(verify, tmp_path: Path):
+    """Runs a module that calls enter(how) after this code; the run."""
+    library = tmp_path / "libfalls over.so"
+    (tmp_path / "falls.c").write_text(CRASHING)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-fno-optimize-sibling-calls", "-fno-inline", "-o", library,
+                    tmp_path / "falls.c"], check=True)
+
+    def run(how: int, before: str = "") -> dict:
+        (tmp_path / "crash_in_c.py").write_text(before + "\n" + ENTER.format(library=library, how=how))
+        status, (told,) = verify("--imports", "crash_in_c")
+        assert status == 1 and told["outcome"] == "signal"
+        told["names"] = [frame["symbol"] for frame in told["frames"]]
+        told["here"] = [frame["symbol"] for frame in told["frames"] if frame["library"] == str(library)]
+        return told
+    return run
+
+
+def test_a_fault_names_library_and_function(crash) -> None:
+    told = crash(0)
+    assert told["detail"].startswith("signal 11") and told["names"][:2] == ["fall_over", "enter"] == told["here"]
+
+
+def test_an_abort(crash) -> None:
+    told = crash(1)
+    assert told["detail"].startswith("signal 6") and told["here"] == ["give_up", "enter"]
+    assert "abort" in told["names"]
+
+
+def test_a_call_of_nothing_has_its_caller(crash) -> None:
+    told = crash(2)
+    assert told["frames"][0] == {"library": "", "symbol": "", "offset": 0} and "call_nothing" in told["here"]
+
+
+@pytest.mark.parametrize("before", [
+    "import faulthandler; faulthandler.enable()",
+    "import faulthandler; faulthandler.enable(); faulthandler.disable()",
+    "import signal; signal.signal(signal.SIGSEGV, signal.SIG_DFL)",
+    "import signal; signal.signal(signal.SIGABRT, signal.SIG_IGN)",
+], ids=["faulthandler", "disabled", "default", "another"])
+def test_handlers_of_the_program(crash, before: str) -> None:
+    told = crash(0, before)
+    assert told["detail"].startswith("signal 11") and told["names"][:2] == ["fall_over", "enter"]
+
+
+def test_a_handler_is_called_and_given_back(verify, tmp_path: Path) -> None:
+    """What is ours to the kernel is the program's to the program."""
+    (tmp_path / "handled.py").write_text("""
+import ctypes, os, signal
+said = []
+before = signal.signal(signal.SIGABRT, lambda number, frame: said.append(number))
+assert before == signal.SIG_DFL
+os.kill(os.getpid(), signal.SIGABRT)
+assert said == [signal.SIGABRT], said
+signal.signal(signal.SIGBUS, signal.SIG_IGN)
+os.kill(os.getpid(), signal.SIGBUS)
+libc = ctypes.CDLL(None)
+libc.signal.restype = ctypes.c_void_p
+assert libc.signal(7, None) == 1 and libc.signal(7, None) is None
+assert libc.signal(10, 1) is None and libc.signal(10, None) == 1
+""")
+    status, (run,) = verify("--imports", "handled")
+    assert (status, run["outcome"], run["frames"]) == (0, "ok", []), run
+
+
+def test_without_the_unwinder_there_is_the_place(verify, tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text("import ctypes; ctypes.string_at(0)\n")
+    _, (run,) = verify("--imports", "bare")
+    assert run["outcome"] == "signal" and len(run["frames"]) >= 1
+    assert run["frames"][0]["library"].rpartition("/")[2].startswith("libc")
+
+
+# --- several at a time
+
+SLEEPER = """
+import os, time
+with open(os.environ["DIARY"], "a") as diary:
+    diary.write(f"begin {time.monotonic()}\\n")
+time.sleep(1.5)
+with open(os.environ["DIARY"], "a") as diary:
+    diary.write(f"end {time.monotonic()}\\n")
+"""
+
+
+def at_once(cohabit: str, tmp_path: Path, *arguments: str) -> tuple[int, str]:
+    """How many children slept at the same time, and what was said."""
+    diary = tmp_path / "diary"
+    diary.unlink(missing_ok=True)
+    for name in ("sleeper_a", "sleeper_b"):
+        (tmp_path / f"{name}.py").write_text(SLEEPER)
+    done = subprocess.run([cohabit, "verify", sys.executable, "--with", "sleeper_a,sleeper_b", *arguments], text=True,
+                          capture_output=True, timeout=300, env=os.environ | {"PYTHONPATH": str(tmp_path), "DIARY": str(diary)})
+    assert done.returncode == 0 and done.stdout.count(": ok") == 4, done
+    assert done.stdout.index("import sleeper_a:") < done.stdout.index("import sleeper_b, sleeper_a:")
+    events = sorted((float(line.split()[1]), line.split()[0]) for line in diary.read_text().splitlines())
+    running = most = 0
+    for _, event in events:
+        running += 1 if event == "begin" else -1
+        most = max(most, running)
+    return most, done.stderr
+
+
+def test_jobs(cohabit: str, tmp_path: Path) -> None:
+    assert at_once(cohabit, tmp_path)[0] == 1
+    assert at_once(cohabit, tmp_path, "--jobs", "3", "--memory", "200")[0] == 3
+    most, said = at_once(cohabit, tmp_path, "--jobs", "3", "--memory", "99999999")
+    assert most == 1 and "running 1 at a time, not 3" in said
+
+
+# --- what has not changed
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """An environment with one distribution: a module that writes down that it is imported, and a native file."""
+    home = tmp_path / "env"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
+    (home / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n")
+    site = home / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    (site / "calm-1.dist-info").mkdir(parents=True)
+    (site / "calm.py").write_text("import os; open(os.environ['DIARY'], 'a').write('x'); __version__ = '1'\n")
+    (site / "calm.libs.so").write_text("not really")
+    (site / "calm-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: calm\nVersion: 1\n")
+    (site / "calm-1.dist-info" / "RECORD").write_text("calm.py,sha256=a,9\ncalm.libs.so,sha256=b,10\ncalm-1.dist-info/RECORD,,\n")
+    return site
+
+
+@pytest.fixture
+def runs(cohabit: str, place: Path, tmp_path: Path):
+    """How often the module was imported by `verify --cached`, and the run."""
+    def run(module: str = "calm", *arguments: str, **variables: str) -> tuple[int, dict, str]:
+        diary = tmp_path / "diary"
+        diary.write_text("")
+        done = subprocess.run([cohabit, "verify", str(place.parents[2]), "--imports", module, "--cached", "--format", "json",
+                               *arguments], capture_output=True, text=True, timeout=120,
+                              env=os.environ | {"DIARY": str(diary), "XDG_CACHE_HOME": str(tmp_path / "cache")} | variables)
+        report = json.loads(done.stdout)
+        jsonschema.validate(report, json.loads(SCHEMA.read_text()))
+        return len(diary.read_text()), report["runs"][0], done.stderr
+    return run
+
+
+def test_what_has_not_changed_is_not_run(runs) -> None:
+    count, first, _ = runs()
+    assert count == 1 and first["outcome"] == "ok" and not first["cached"]
+    count, second, said = runs()
+    assert count == 0 and second["cached"] and "nothing has changed" in said
+    assert {**first, "cached": True} == second
+
+
+def native(place: Path) -> None:
+    os.utime(place / "calm.libs.so", ns=(1, 1))
+
+
+def record(place: Path) -> None:
+    path = place / "calm-1.dist-info" / "RECORD"
+    path.write_text(path.read_text().replace("sha256=a", "sha256=c"))
+
+
+def another(place: Path) -> None:
+    shutil.copytree(place / "calm-1.dist-info", place / "more-2.dist-info")
+    (place / "more-2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 2\n")
+
+
+@pytest.mark.parametrize("change", [native, record, another])
+def test_a_change_of_packages_is_run(runs, place: Path, change) -> None:
+    assert [runs()[0], runs()[0]] == [1, 0]
+    change(place)
+    assert [runs()[0], runs()[0]] == [1, 0]
+
+
+def test_other_variables_and_repairs_are_run(runs, tmp_path: Path) -> None:
+    (tmp_path / "rules").write_text("cohabit-rules 1\npreload libz.so.1\n")
+    assert [runs()[0], runs()[0]] == [1, 0]
+    assert [runs(CUDA_VISIBLE_DEVICES="7")[0], runs(CUDA_VISIBLE_DEVICES="7")[0]] == [1, 0]
+    assert runs("calm", "--repair", str(tmp_path / "rules"))[0] == 1
+    assert runs()[0] == 0
+
+
+def test_a_failure_is_run_again(runs, place: Path) -> None:
+    good = (place / "calm.py").read_text()
+    (place / "calm.py").write_text(good + "raise ValueError\n")
+    for _ in range(2):
+        count, run, _ = runs()
+        assert count == 1 and run["outcome"] == "exception" and not run["cached"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1, "runs": {"KEY": 7}}', '{"version": 1, "runs": 3}', '{"version": "x"}',
+                                  '{"version": 1, "runs": {"KEY": {"predicted": "sound", "seconds": 1, "versions": {"a": 1}}}}'])
+def test_a_damaged_cache_is_none(runs, tmp_path: Path, text: str) -> None:
+    assert runs()[0] == 1
+    (file,) = (tmp_path / "cache" / "cohabit" / "verify").iterdir()
+    (key,) = json.loads(file.read_text())["runs"]
+    file.write_text(text.replace("KEY", key))
+    count, run, _ = runs()
+    assert count == 1 and run["outcome"] == "ok" and not run["cached"]
+    assert runs()[0] == 0
+
+
+def test_a_module_of_no_distribution_is_always_run(runs, place: Path) -> None:
+    (place / "own.py").write_text((place / "calm.py").read_text())
+    assert [runs("own")[0], runs("own")[0]] == [1, 1]
+
+
+def test_no_place_for_the_cache(runs) -> None:
+    count, run, said = runs(XDG_CACHE_HOME="/proc/nothing")
+    assert count == 1 and run["outcome"] == "ok" and "nothing is kept for the next run" in said

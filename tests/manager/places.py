@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,46 @@ def alive(pid: int) -> bool:
         return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
+
+
+def package(at: Path) -> Path:
+    """A copy of the package with the native command of the build under test in it, as an installation has it."""
+    build = Path(os.environ.get("COHABIT_BUILD", REPO / "build" / "dev")).resolve()
+    if not (build / "cohabit").exists():
+        pytest.skip(f"no native command in {build}")
+    shutil.copytree(REPO / "python" / "cohabit", at / "cohabit", ignore=shutil.ignore_patterns("__pycache__", "bin"))
+    (at / "cohabit" / "bin").mkdir()
+    (at / "cohabit" / "bin" / "cohabit").symlink_to(build / "cohabit")
+    return at
+
+
+def ready(name: str) -> str:
+    """A real environment of tests/wheels, where it was made already: this suite downloads no frameworks."""
+    for home in sorted(environments.cache_root().glob(f"envs/{name}-*")):
+        if (home / "cohabit-complete").exists():
+            return str(home)
+    pytest.skip(f"no environment: scripts/environments.py {name} makes it")
+
+
+def run_in(environment: str, code: str, path: list[Path], timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Runs code with an environment's Python (or an interpreter), these directories in front of its modules."""
+    python = environment if os.access(environment, os.X_OK) and not os.path.isdir(environment) else environment + "/bin/python"
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, path)), CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
+    return subprocess.run([python, "-c", code], env=env, cwd=path[0], capture_output=True, text=True, timeout=timeout)
+
+
+RAPIDOCR = {"python": "3.11", "gigabytes": 0.5, "requirements": [
+    "rapidocr-paddle==1.4.5", "numpy==2.4.6", "opencv-python==5.0.0.93", "pyclipper==1.4.0", "shapely==2.1.2", "pillow==12.3.0"]}
+
+
+def with_rapidocr(at: Path) -> Path:
+    """An environment of torch, paddle and the PP-OCR models: the packages of two that are there already, by a .pth file."""
+    frameworks = ready("cpu")
+    try:
+        models = environments.make("rapidocr", RAPIDOCR)
+    except environments.Unavailable as reason:
+        pytest.skip(str(reason))
+    subprocess.run([interpreter("3.11"), "-m", "venv", "--without-pip", at], check=True)
+    inside = "lib/python3.11/site-packages"
+    (at / inside / "others.pth").write_text(f"{frameworks}/{inside}\n{models}/{inside}\n")
+    return at

@@ -16,11 +16,7 @@ EXAMPLES = [block for block in BLOCKS if not block.startswith("# ocr_setup.py")]
 
 
 def environment_with_torch() -> str:
-    """The real one of tests/wheels, where it was made already: this suite downloads no torch."""
-    for home in sorted(places.environments.cache_root().glob("envs/cpu-*")):
-        if (home / "cohabit-complete").exists():
-            return str(home)
-    pytest.skip("no environment with torch: scripts/environments.py cpu makes it")
+    return places.ready("cpu")
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

@@ -26,3 +26,23 @@ def test_tensorflow_paddle_and_torch_together() -> None:
     alone = subprocess.run([env + "/bin/python", "-c", "import tensorflow, paddle"], capture_output=True, timeout=250)
     assert alone.returncode < 0, "in one process they crash"
     places.run_caller(places.arrays("3.11"), PAIRS.format(env=env), timeout=300)
+
+
+VERSIONS = """
+import cohabit, numpy
+with cohabit.FrameworkManager() as manager:
+    workers = [manager.worker("torch", env=env, log=False, start_timeout=250) for env in {envs!r}]
+    built_for = [worker.call("torch.version.cuda.upper") for worker in workers]
+    ones = numpy.ones((64, 64), dtype="float32")
+    for _ in range(3):
+        for worker in workers:
+            ones = worker.call("torch.matmul", ones, ones) / 64
+            assert (ones == 1).all()
+print(*built_for)
+"""
+
+
+def test_two_versions_of_torch_and_of_python() -> None:
+    envs = [places.ready("cpu"), places.ready("ocr")]
+    out = places.run_caller(places.arrays("3.11"), VERSIONS.format(envs=envs), timeout=300)
+    assert out.split() == ["12.8", "12.1"], "the CUDA that torch 2.8.0 and 2.1.2 are built for"

@@ -13,6 +13,12 @@ void* call_open(const char* name, int flags) {
   return open_here(name, flags);
 }
 
+void* call_mopen(const char* name, int flags) {
+  void* handle = dlmopen(LM_ID_NEWLM, name, flags);
+  __asm__ volatile("" ::: "memory");
+  return handle;
+}
+
 #ifdef OPENS
 __attribute__((constructor)) static void construct(void) {
   open_here(OPENS, RTLD_NOW | RTLD_GLOBAL);

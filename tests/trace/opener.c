@@ -3,6 +3,7 @@
  *   mopen=NS,NAME,FLAGS  dlmopen; NS "new" or a number
  *   close=N              dlclose of the Nth handle; close=twice: of the last one, two times
  *   via=FLAGS,NAME       the function call_open of the last object opened opens NAME
+ *   viam=FLAGS,NAME      its function call_mopen opens NAME in a new namespace
  *   dlvsym=VERSION,NAME  opens NAME through dlvsym(RTLD_DEFAULT, "dlopen", VERSION)
  *   user=NAME            getpwnam, for which libc opens NSS modules
  *   charset=NAME         iconv_open, for which libc opens a gconv module
@@ -67,9 +68,10 @@ static void run(const char* operation, char* value) {
     void* handle = handles[twice ? count - 1 : atoi(part[0])];
     printf("close: %d\n", dlclose(handle));
     if (twice) printf("close: %d\n", dlclose(handle));
-  } else if (!strcmp(operation, "via")) {
+  } else if (!strcmp(operation, "via") || !strcmp(operation, "viam")) {
+    const char* function = operation[3] ? "call_mopen" : "call_open";
     void* (*call_open)(const char*, int) =
-        (void* (*)(const char*, int))dlsym(handles[count - 1], "call_open");
+        (void* (*)(const char*, int))dlsym(handles[count - 1], function);
     keep(call_open(part[1], (int)strtol(part[0], NULL, 16)), part[1]);
   } else if (!strcmp(operation, "dlvsym")) {
     void* (*open_it)(const char*, int) =

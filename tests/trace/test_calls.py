@@ -138,6 +138,24 @@ def test_caller_opened_with_deepbind_is_inferred(world):
     assert any("inferred from ld.so's log: 3 calls." in s for s in run.end["blind_spots"])
 
 
+def test_a_question_that_the_tracer_cannot_see_opens_nothing(world):
+    deep, plain = world.path("libdeep.so"), world.path("libplain.so")
+    run = world.trace(f"open={deep},a", f"via={NOW | NOLOAD:x},{plain}")
+    assert f"{plain}: opened" not in run.stdout
+    assert run.calls[1]["inferred"] and run.calls[1]["flags"] & NOLOAD
+    run = world.trace(f"open={deep},a", f"open={plain},2", f"open={deep},2", f"via={NOW | NOLOAD:x},{plain}")
+    assert not any(c["flags"] & NOLOAD for c in run.calls), "it was there"
+
+
+def test_an_unseen_open_in_a_new_namespace(world):
+    deep = world.path("libcaller.so")
+    run = world.trace(f"open={deep},a", "viam=2,libhidden.so")
+    assert "libhidden.so: opened" in run.stdout
+    call = run.calls[1]
+    assert (call["call"], call["link_map_id"], call["name"]) == ("dlmopen", -1, "libhidden.so")
+    assert call["inferred"] and not call["flags"] & DEEPBIND
+
+
 def test_lazy_flag_of_an_inferred_call(world):
     deep, plain = world.path("libdeep.so"), world.path("libplain.so")
     run = world.trace(f"open={deep},a", f"via=1,{plain}")
@@ -152,7 +170,8 @@ def test_opens_inside_libc(world):
         assert any("IBM1047" in c["name"] for c in inferred), run.calls
         assert all("libc.so" in c["caller"] for c in inferred)
         # libnss_systemd.so.2 asks for NODELETE itself (DF_1_NODELETE).
-        assert all(c["flags"] & ~NODELETE == NOW for c in inferred)
+        # A module that is not installed comes out as a question (RTLD_NOLOAD).
+        assert all(c["flags"] & ~(NODELETE | NOLOAD) == NOW for c in inferred)
         assert run.end["blind_spots"]
     assert "inferred" not in run.calls[-1]
 

@@ -71,6 +71,35 @@ def test_run_makes_it_compute(name: str, case: dict, cohabit: str) -> None:
         assert endings[-1] != 0, f"works without the repair as well: {endings}"
 
 
+def test_verify_proves_the_repair(cohabit: str, repo: Path, tmp_path: Path) -> None:
+    """OpenCV behind decord writes whole pictures only with the repair, and `fix --verify` has seen it; a program that
+    still fails is told."""
+    jsonschema = pytest.importorskip("jsonschema")
+    home = environment("conflict5")
+    assert [row["verified"] for row in fix(cohabit, home, "--imports", "decord,cv2")["repairs"]][:1] == [None]
+    report = fix(cohabit, home, "--imports", "decord,cv2", "--verify")
+    jsonschema.validate(report, json.loads((repo / "data/schema/fix.schema.json").read_text()))
+    assert report["repairs"][0]["verified"] is True and report["repairs"][0]["verification"] == ""
+    (tmp_path / "sitecustomize.py").write_text("import atexit, os; atexit.register(os._exit, 3)\n")
+    answer = real.run([cohabit, "fix", str(home), "--imports", "decord,cv2", "--verify", "--format", "json"],
+                      PYTHONPATH=str(tmp_path))
+    best = json.loads(answer.stdout)["repairs"][0]
+    assert answer.returncode == 1 and best["verified"] is False
+    assert "import decord, cv2: exception: exit code 3" in best["verification"]
+
+
+def test_a_crash_names_library_and_symbol(cohabit: str) -> None:
+    """Conflict 2 dies in protobuf; faulthandler, which TensorFlow's or Paddle's users enable, changes nothing."""
+    answer = real.run([cohabit, "verify", str(environment("demo")), "--imports", "faulthandler,tensorflow,paddle", "--format", "json"],
+                      PYTHONFAULTHANDLER="1")
+    (run,) = json.loads(answer.stdout)["runs"]
+    assert (answer.returncode, run["outcome"], run["agrees"]) == (1, "signal", True)
+    libraries = [frame["library"].rpartition("/")[2] for frame in run["frames"]]
+    assert libraries[0].startswith(("libphi_core.so", "libpaddle.so", "libtensorflow_framework.so"))
+    assert "libpaddle.so" in libraries and any("google8protobuf" in frame["symbol"] for frame in run["frames"][:3])
+    assert [error["code"] for error in run["predicted_errors"] if error["explains"]] == ["CB101"]
+
+
 CUDA = re.compile(r"^(cuda|__cuda|cu[A-Z]|cublas|cudnn|nccl|cusparse|cusolver|cufft|curand|nvshmem)")
 
 
@@ -108,7 +137,7 @@ def test_cuda_symbols_bind_to_each_ones_own(imports: str, cohabit: str, scratch:
     dry = real.run([cohabit, "run", "--repair", str(rules), "--dry-run", "--", *command]).stdout
     variables = dict(re.match(r"([A-Z_]+)=(.*?)  # ", line).groups()
                      for line in dry.splitlines() if re.match(r"[A-Z_]+=", line))
-    assert set(variables) == {"LD_PRELOAD", "COHABIT_PRELOAD_RULES"}
+    assert set(variables) >= {"LD_PRELOAD", "COHABIT_PRELOAD_RULES"}
     truth = scratch / "truth"
     status = ldso_record.record(command, truth, now=True, env=real.run_environment() | variables,
                                 cwd=real.run_directory(), timeout=real.TIMEOUT)

@@ -170,12 +170,21 @@ def test_doctor_on_known_conflicts(name: str, case: dict, how: str, cohabit: str
 
 def test_report_matches_its_schema(cohabit: str, repo: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    schemas = sorted(repo.glob("docs/**/*schema*.json")) + sorted(repo.glob("data/**/*schema*.json"))
-    assert schemas, "the schema of the JSON report is missing"
     home = environment("demo")
     answer = real.run([cohabit, "doctor", str(home), "--imports", "tensorflow,paddle", "--trace",
                        "--format", "json"])
-    jsonschema.validate(json.loads(answer.stdout), json.loads(schemas[0].read_text()))
+    jsonschema.validate(json.loads(answer.stdout), json.loads((repo / "data/schema/doctor.schema.json").read_text()))
+
+
+def test_a_bundle_says_the_same(cohabit: str, tmp_path: Path) -> None:
+    """docs/design/capture.md; `newest` does not yet (docs/status.md)."""
+    home, bundle = environment("cpu"), tmp_path / "world.tar.zst"
+    before = json.loads(real.run([cohabit, "doctor", str(home), "--format", "json"]).stdout)
+    real.run([cohabit, "capture", str(home), "--out", str(bundle)])
+    after = subprocess.run([cohabit, "doctor", bundle, "--format", "json"], capture_output=True, cwd=tmp_path,
+                           env={"TMPDIR": str(tmp_path), "PYTHONPATH": str(home)}, timeout=600)
+    assert json.loads(after.stdout) == before
+    assert list(tmp_path.iterdir()) == [bundle]
 
 
 @pytest.mark.parametrize("name", ["cpu", "newest"])

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "actions/snapshots/cleaning.h"
 #include "actions/snapshots/take.h"
 #include "base/changes.h"
 #include "base/paths.h"
@@ -348,6 +349,7 @@ Result<std::string> complete_interrupted(Store& store, const FileClaims& claims)
     if (store.has(journal.snapshot)) return std::string();
     return fmt::format("the snapshot {} was interrupted and is not there", journal.snapshot);
   }
+  if (journal.action == Journal::Action::kClean) return complete_cleaning(store, journal.snapshot);
   if (auto done = complete_restore(store, claims, journal.snapshot); !done)
     return fail(
         fmt::format("what was interrupted cannot be completed: {}\n`cohabit restore "

@@ -65,7 +65,7 @@ std::string random_salt() {
 }
 
 std::string_view action_name(Journal::Action action) {
-  static constexpr std::string_view kNames[] = {"none", "snapshot", "restore", "install"};
+  static constexpr std::string_view kNames[] = {"none", "snapshot", "restore", "install", "clean"};
   return kNames[static_cast<size_t>(action)];
 }
 
@@ -147,8 +147,8 @@ Journal Store::read_journal() const {
   const auto text = Tree("").read_text(path("journal"), 1 << 20);
   if (!text) return journal;
   for (const TableRow& row : table_rows(*text, 3)) {
-    for (const auto action :
-         {Journal::Action::kSnapshot, Journal::Action::kRestore, Journal::Action::kInstall})
+    for (const auto action : {Journal::Action::kSnapshot, Journal::Action::kRestore,
+                              Journal::Action::kInstall, Journal::Action::kClean})
       if (row[0] == action_name(action)) journal.action = action;
     journal.snapshot = unescape_field(row[1]);
     journal.command = unescape_field(row[2]);

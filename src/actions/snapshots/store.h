@@ -7,6 +7,7 @@
 //   index           what is known about inodes: their bytes' hash, and the object that holds them
 //   snapshots/NAME  one text each (snapshot.h)
 //   stage/          files on their way into the environment
+//   cleaned/ID/     what a clean has put away (cleaning.h)
 //
 // A file's bytes are known by its inode: as long as size, mtime and ctime of the inode are those at
 // which its hash was known, the hash is. Every write changes ctime, and no program can set it.
@@ -30,10 +31,11 @@ namespace cohabit {
 
 // What is under way.
 struct Journal {
-  enum class Action { kNone, kSnapshot, kRestore, kInstall };
+  enum class Action { kNone, kSnapshot, kRestore, kInstall, kClean };
   Action action = Action::kNone;
-  std::string snapshot;  // that is restored, or to which a stopped install is taken back
-  std::string command;   // of an install
+  // That is restored, or to which a stopped install is taken back; of kClean: its name.
+  std::string snapshot;
+  std::string command;  // of an install
 };
 
 // What is known about an inode.

@@ -15,10 +15,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <thread>
 
 #include "base/changes.h"
+#include "base/clock.h"
 
 namespace cohabit {
 namespace {
@@ -272,14 +272,6 @@ Result<Taken> take(Store& store, const FileClaims& claims, const TakeOptions& op
       fmt::format("{} keeps changing while it is read (last: {}): end what installs or "
                   "writes there and try again",
                   store.prefix(), escape_field(taking.last_change())));
-}
-
-std::string time_now(const char* format) {
-  const std::time_t now = std::time(nullptr);
-  struct tm parts{};
-  char text[64];
-  ::gmtime_r(&now, &parts);
-  return {text, std::strftime(text, sizeof text, format, &parts)};
 }
 
 }  // namespace

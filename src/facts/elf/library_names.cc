@@ -51,6 +51,15 @@ bool is_library_name(std::string_view text) {
                            rest.find_first_not_of(".0123456789") == rest.npos));
 }
 
+// Behind the last byte that is no text: numbers stand between strings, and need not end with a
+// zero.
+size_t begin_of_text(std::string_view data, size_t at) {
+  const auto is_text = [](char c) { return c >= ' ' && c <= '~'; };
+  const size_t least = at > kMaxName ? at - kMaxName : 0;
+  while (at > least && is_text(data[at - 1])) at--;
+  return at;
+}
+
 }  // namespace
 
 std::vector<std::string> library_names(const Object& object, Bytes file) {
@@ -58,8 +67,7 @@ std::vector<std::string> library_names(const Object& object, Bytes file) {
   std::vector<std::string> names;
   for (const std::string_view data : read_only_data(object, file)) {
     for (size_t at = data.find(".so"); at != data.npos && names.size() < kMostNames;) {
-      const size_t before = at == 0 ? data.npos : data.rfind('\0', at - 1);
-      const size_t begin = before == data.npos ? 0 : before + 1;
+      const size_t begin = begin_of_text(data, at);
       const size_t end = data.find('\0', at);
       if (end == data.npos) break;
       // A string without an end in reach is no name, and looking for its start once is enough.

@@ -236,13 +236,14 @@ void set_legacy(Machine& machine, const Cpu& cpu) {
   machine.legacy_hwcaps = legacy_subdirectories(capabilities);
 }
 
-void set_cpu(Machine& machine, const std::string& cpu_level) {
-  Cpu cpu = read_cpu(machine.elf_machine);
-  if (!cpu_level.empty()) {
-    const std::optional<Cpu> named = find_cpu(cpu_level);
-    if (!named) machine.problems.push_back("unknown CPU level \"" + cpu_level + "\"");
-    if (named && machine.elf_machine == kX86_64) cpu = *named;
-  }
+Cpu choose_cpu(Machine& machine, const std::string& cpu_level) {
+  if (cpu_level.empty()) return read_cpu(machine.elf_machine);
+  const std::optional<Cpu> named = find_cpu(cpu_level);
+  if (!named) machine.problems.push_back("unknown CPU level \"" + cpu_level + "\"");
+  return named && machine.elf_machine == kX86_64 ? *named : read_cpu(machine.elf_machine);
+}
+
+void set_cpu(Machine& machine, const Cpu& cpu) {
   machine.platform = cpu.platform;
   if (cpu.is_assumed)
     machine.problems.push_back(
@@ -269,10 +270,7 @@ void read_cache(Machine& machine, const Tree& tree) {
                           machine.cache.problems().end());
 }
 
-}  // namespace
-
-Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& cpu_level,
-                     const std::string& interpreter) {
+Machine read_loading(const Tree& tree, uint16_t elf_machine, const std::string& interpreter) {
   Machine machine;
   machine.elf_machine = elf_machine;
   if (elf_machine != kX86_64 && elf_machine != kAArch64)
@@ -284,11 +282,28 @@ Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& 
   find_libc(machine, tree);
   if (machine.glibc == GlibcVersion{})
     machine.problems.push_back("the glibc version could not be read; the newest rules are used");
-  set_cpu(machine, cpu_level);
+  return machine;
+}
+
+Machine with_cpu(Machine machine, const Tree& tree, const Cpu& cpu) {
+  set_cpu(machine, cpu);
   read_cache(machine, tree);
   if (auto text = tree.read_text("/etc/ld.so.preload"))
     machine.preload_file = parse_preload_file(std::move(*text));
   return machine;
+}
+
+}  // namespace
+
+Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& cpu_level,
+                     const std::string& interpreter) {
+  Machine machine = read_loading(tree, elf_machine, interpreter);
+  const Cpu cpu = choose_cpu(machine, cpu_level);
+  return with_cpu(std::move(machine), tree, cpu);
+}
+
+Machine read_machine(const Tree& tree, uint16_t elf_machine, const Cpu& cpu) {
+  return with_cpu(read_loading(tree, elf_machine, ""), tree, cpu);
 }
 
 std::optional<std::string> find_in_cache(const Machine& machine, std::string_view name) {

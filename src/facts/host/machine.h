@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/tree.h"
+#include "facts/host/cpu.h"
 #include "facts/host/ldcache.h"
 
 namespace cohabit {
@@ -50,6 +51,8 @@ struct Machine {
 // `interpreter` is the PT_INTERP of the program; empty: where distributions put it.
 Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& cpu_level = "",
                      const std::string& interpreter = "");
+// For a CPU whose facts are known from elsewhere.
+Machine read_machine(const Tree& tree, uint16_t elf_machine, const Cpu& cpu);
 
 // What ld.so finds for a name in the machine's cache.
 std::optional<std::string> find_in_cache(const Machine& machine, std::string_view name);

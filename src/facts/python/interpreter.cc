@@ -8,9 +8,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 
+#include "base/variables.h"
 #include "facts/elf/object.h"
 #include "facts/python/site_path.h"
 
@@ -39,15 +39,7 @@ std::string join(const std::string& directory, const std::string& name) {
 
 // Absolute, without "//", "/./" and a slash at the end; ".." stays, as symlinks give it a meaning.
 std::string absolute(const Tree& tree, const std::string& path) {
-  std::string whole = path;
-  if (!path.starts_with('/')) {
-    std::string base = "/";
-    if (tree.root().empty()) {
-      std::error_code ignored;
-      base = std::filesystem::current_path(ignored).string();
-    }
-    whole = join(base, path);
-  }
+  const std::string whole = path.starts_with('/') ? path : join(tree.current_directory(), path);
   std::string result;
   for (size_t begin = 0; begin < whole.size();) {
     const size_t end = std::min(whole.find('/', begin), whole.size());
@@ -222,7 +214,7 @@ std::string behind_pyenv_shim(const Tree& tree, const std::string& shim,
                               const PythonVariables& variables) {
   const std::string root = parent_of(parent_of(shim));
   std::vector<std::string> chosen = {variables.pyenv_version};
-  if (tree.root().empty())
+  if (tree.has_process())
     for (std::string at = absolute(tree, "."); !at.empty(); at = at == "/" ? "" : parent_of(at))
       chosen.push_back(tree.read_text(join(at, ".python-version"), kMaxText).value_or(""));
   chosen.push_back(tree.read_text(join(root, "version"), kMaxText).value_or(""));
@@ -284,7 +276,7 @@ struct Found {
 // What a user would mean: what is activated, the project's own, conda's (whose base is often active
 // everywhere), and what `python` starts.
 Result<Found> active_executable(const Tree& tree, const PythonVariables& variables) {
-  const std::string own = tree.root().empty() ? absolute(tree, ".venv") : "";
+  const std::string own = tree.has_process() ? absolute(tree, ".venv") : "";
   for (const auto& [prefix, by] :
        {std::pair(variables.virtual_env, "$VIRTUAL_ENV"), std::pair(own, ".venv"),
         std::pair(variables.conda_prefix, "$CONDA_PREFIX")}) {
@@ -301,11 +293,18 @@ Result<Found> active_executable(const Tree& tree, const PythonVariables& variabl
       variables.path + "); name an environment's directory or its interpreter");
 }
 
+bool is_lost(int error) {
+  return error == ENOENT || error == ENOTDIR;
+}
+
 Error missing(const Tree& tree, const std::string& path, int error) {
   if (const auto target = tree.read_link(path))
     return {"expected a Python interpreter at " + path + ", found a symlink to " + *target +
-            " that leads nowhere (" + std::strerror(error) +
-            "): its base interpreter was moved or removed; create the environment again"};
+            (is_lost(error) ? " that leads nowhere (" : " that cannot be followed (") +
+            std::strerror(error) +
+            (is_lost(error)
+                 ? "): its base interpreter was moved or removed; create the environment again"
+                 : "): let this user enter its directories (chmod a+x), or run as one who may")};
   std::string at = parent_of(path);
   while (at.size() > 1 && !tree.stat(at)) at = parent_of(at);
   return {"expected a Python environment at " + path + ", but: " + std::strerror(error) +
@@ -473,29 +472,37 @@ std::string implementation_of(const Interpreter& result) {
 }  // namespace
 
 PythonVariables PythonVariables::from_environment() {
-  const auto get = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  PythonVariables variables;
-  variables.virtual_env = get("VIRTUAL_ENV");
-  variables.conda_prefix = get("CONDA_PREFIX");
-  variables.path = get("PATH");
-  variables.home = get("HOME");
-  variables.python_path = get("PYTHONPATH");
-  variables.pyenv_version = get("PYENV_VERSION");
-  variables.no_user_site = !get("PYTHONNOUSERSITE").empty();
-  return variables;
+  std::map<std::string, std::string> variables;
+  for (const char* name : kNames)
+    if (const char* value = std::getenv(name)) variables.emplace(name, value);
+  return of(variables);
+}
+
+PythonVariables PythonVariables::of(const std::map<std::string, std::string>& variables) {
+  const auto get = [&](const char* name) { return variable_of(variables, name); };
+  PythonVariables result;
+  result.virtual_env = get("VIRTUAL_ENV");
+  result.conda_prefix = get("CONDA_PREFIX");
+  result.path = get("PATH");
+  result.home = get("HOME");
+  result.python_path = get("PYTHONPATH");
+  result.pyenv_version = get("PYENV_VERSION");
+  result.no_user_site = !get("PYTHONNOUSERSITE").empty();
+  result.safe_path = !get("PYTHONSAFEPATH").empty();
+  return result;
+}
+
+PythonVariables PythonVariables::seen_in(const Tree& tree) const {
+  if (tree.has_process()) return *this;
+  PythonVariables usual;
+  usual.path = "/usr/local/bin:/usr/bin:/bin";
+  usual.home = "/root";
+  return usual;
 }
 
 Result<Interpreter> find_interpreter(const Tree& tree, const std::string& path,
                                      const PythonVariables& variables) {
-  PythonVariables seen = variables;
-  if (!tree.root().empty()) {  // our variables say nothing about what is below another root
-    seen = {};
-    seen.path = "/usr/local/bin:/usr/bin:/bin";
-    seen.home = "/root";
-  }
+  const PythonVariables seen = variables.seen_in(tree);
   const Result<Found> found = find_executable(tree, path, seen);
   if (!found) return fail(found.error().message);
   const std::string& executable = found->path;

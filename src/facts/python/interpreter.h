@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,18 @@
 
 namespace cohabit {
 
-// What of our own process decides which Python is meant and what it sees.
+// What of a process decides which Python is meant and what it sees.
 struct PythonVariables {
   std::string virtual_env, conda_prefix, path, home, python_path, pyenv_version;
   bool no_user_site = false;
-  static PythonVariables from_environment();
+  bool safe_path = false;                     // PYTHONSAFEPATH
+  static PythonVariables from_environment();  // of our own process
+  static constexpr const char* kNames[] = {
+      "VIRTUAL_ENV",   "CONDA_PREFIX",     "PATH",          "HOME", "PYTHONPATH",
+      "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONSAFEPATH"};
+  static PythonVariables of(const std::map<std::string, std::string>& variables);
+  // What counts for these files: below a root without a process our own say nothing.
+  PythonVariables seen_in(const Tree& tree) const;
 };
 
 enum class EnvironmentKind { kPlain, kVenv, kConda };

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 
 namespace cohabit {
 namespace {
@@ -21,15 +20,7 @@ std::string join(const std::string& directory, const std::string& name) {
 
 // os.path.abspath: "..", unlike in the kernel, takes away the component before it.
 std::string make_absolute(const Tree& tree, const std::string& path) {
-  std::string whole = path;
-  if (!path.starts_with('/')) {
-    std::string base = "/";
-    if (tree.root().empty()) {
-      std::error_code ignored;
-      base = std::filesystem::current_path(ignored).string();
-    }
-    whole = join(base, path);
-  }
+  const std::string whole = path.starts_with('/') ? path : join(tree.current_directory(), path);
   std::string result;
   for (size_t begin = 0; begin < whole.size();) {
     const size_t end = std::min(whole.find('/', begin), whole.size());

@@ -345,7 +345,7 @@ Result<bool> parse_end(const Json& json, size_t line, Trace& trace) {
   Fields inner(*end, line);
   auto status = end->find("exit_status");
   if (status != end->end() && !status->is_null()) {
-    inner.integer("exit_status", trace.exit_status.emplace());
+    inner.integer("exit_status", trace.exit_status.emplace(), 0, 0xffff);
   }
   if (!inner.good()) return inner.error();
   return true;

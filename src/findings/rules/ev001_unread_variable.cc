@@ -7,30 +7,7 @@ namespace cohabit::rules {
 namespace {
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
-  std::vector<Finding> findings;
-  const SetVariables set = judge_variables(examined);
-  for (const auto& [name, meant] : set.misspelled) {
-    Finding finding;
-    finding.severity = Severity::kWarning;
-    finding.certainty = Certainty::kTable;
-    finding.headline = fmt::format("nobody here reads {}: {} is meant?", name, meant);
-    finding.evidence.push_back(
-        fact("search", fmt::format("{} stands in no file of this environment", name)));
-    finding.help.push_back({fmt::format("rename it to {}", meant), "", Safety::kManual});
-    findings.push_back(std::move(finding));
-  }
-  if (set.unread.empty()) return findings;
-  Finding finding;
-  finding.certainty = Certainty::kTable;
-  finding.headline = fmt::format("{} set that nobody here reads: {}",
-                                 set.unread.size() == 1 ? "a variable is" : "variables are",
-                                 list_some(set.unread, 8));
-  finding.evidence.push_back(
-      fact("search",
-           "neither the table of known variables nor the files of this environment name a "
-           "reader"));
-  findings.push_back(std::move(finding));
-  return findings;
+  return unread_variables(judge_variables(examined));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "facts/python/requirement.h"
+#include "findings/expected.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -86,20 +87,38 @@ void decide(const EnvironmentCase& examined, Different& file, uint64_t& budget) 
   file.neither = file.winner == nullptr;
 }
 
+// Of files that are not there yet, who writes last is known otherwise.
+void foresee(const EnvironmentCase& examined, Different& file, const Writers& writers) {
+  const auto found = writers.find(examined.files.path_of(*file.first));
+  if (found == writers.end() || found->second.empty()) return;
+  for (const Row* row : {file.first, file.second})
+    if (normal_name(examined.owner(*row).name) == normal_name(found->second)) file.winner = row;
+  file.neither = file.winner == nullptr;  // a third claims it too
+}
+
+// How it is said: of what has happened, or of what would.
+struct Words {
+  const char* overwrote;
+  const char* overwrote_each_other;
+  const char* is;
+};
+constexpr Words kHappened = {"has overwritten", "have overwritten", "is"};
+constexpr Words kExpected = {"would overwrite", "would overwrite", "would be"};
+
 std::string headline(const EnvironmentCase& examined, const Pair& pair, size_t by_first,
-                     size_t by_second) {
+                     size_t by_second, const Words& words) {
   const Distribution& first = examined.owner(*pair.different.front().first);
   const Distribution& second = examined.owner(*pair.different.front().second);
   const std::string files = count_of(pair.different.size(), "file");
   if (by_first == pair.different.size())
-    return fmt::format("{} has overwritten {} of {}", label(first), files, label(second));
+    return fmt::format("{} {} {} of {}", label(first), words.overwrote, files, label(second));
   if (by_second == pair.different.size())
-    return fmt::format("{} has overwritten {} of {}", label(second), files, label(first));
+    return fmt::format("{} {} {} of {}", label(second), words.overwrote, files, label(first));
   if (by_first > 0 && by_second > 0)
     return fmt::format(
-        "{} and {} have overwritten each other: of {}, {} are of the first and {} of "
+        "{} and {} {} each other: of {}, {} are of the first and {} of "
         "the second",
-        label(first), label(second), files, by_first, by_second);
+        label(first), label(second), words.overwrote_each_other, files, by_first, by_second);
   return fmt::format("{} and {} both install {} with different content", label(first),
                      label(second), files);
 }
@@ -118,7 +137,8 @@ void add_requirers(const EnvironmentCase& examined, const Distribution& of, Find
         fact("declared", fmt::format("{} is required by {}", of.name, list_some(names))));
 }
 
-void describe(const EnvironmentCase& examined, const Pair& pair, Finding& finding) {
+void describe(const EnvironmentCase& examined, const Pair& pair, const Words& words,
+              Finding& finding) {
   const Distribution& first = examined.owner(*pair.different.front().first);
   const Distribution& second = examined.owner(*pair.different.front().second);
   finding.evidence.push_back(
@@ -129,7 +149,7 @@ void describe(const EnvironmentCase& examined, const Pair& pair, Finding& findin
     if (!is_library(file.first->record.path)) continue;
     const std::string path = examined.files.path_of(*file.first);
     const Row* on_disk = file.winner;
-    shown.push_back(fmt::format("{} is {}", std::string(file.first->record.path),
+    shown.push_back(fmt::format("{} {} {}", std::string(file.first->record.path), words.is,
                                 on_disk        ? "of " + examined.owner(*on_disk).name
                                 : file.neither ? "of neither"
                                                : "undecided"));
@@ -146,6 +166,33 @@ void describe(const EnvironmentCase& examined, const Pair& pair, Finding& findin
       finding.libraries.push_back(library_of(*each, each->metadata));
   add_requirers(examined, first, finding);
   add_requirers(examined, second, finding);
+}
+
+// Who was to work with the files that are gone: what requires their distribution.
+void add_requirers_of(const EnvironmentCase& examined, const Distribution& lost, Reach& reach) {
+  for (const Distribution& other : examined.all()) {
+    const bool needs = std::any_of(
+        other.requires_dist.begin(), other.requires_dist.end(), [&](const std::string& text) {
+          const auto requirement = PackageRequirement::parse(text);
+          return requirement && normal_name(requirement->name) == normal_name(lost.name);
+        });
+    if (needs) reach.distributions.push_back(other.name);
+  }
+}
+
+Reach reach_of(const EnvironmentCase& examined, const Pair& pair) {
+  Reach reach;
+  bool first_lost = false, second_lost = false;
+  for (const Different& file : pair.different) {
+    if (!is_library(file.first->record.path)) continue;
+    reach.files.push_back(examined.files.path_of(*file.first));
+    first_lost = first_lost || file.winner != file.first;
+    second_lost = second_lost || file.winner != file.second;
+  }
+  for (const auto& [lost, row] : {std::pair(first_lost, pair.different.front().first),
+                                  std::pair(second_lost, pair.different.front().second)})
+    if (lost) add_requirers_of(examined, examined.owner(*row), reach);
+  return reach;
 }
 
 // Of two builds of one thing the one whose files are there is kept.
@@ -170,7 +217,15 @@ void advise(const EnvironmentCase& examined, const Distribution& first, const Di
        Safety::kUnsafe});
 }
 
-std::optional<Finding> judge(const EnvironmentCase& examined, Pair& pair) {
+// `writers`: of an environment that is not there yet; null: its files tell.
+std::optional<Finding> judge(const EnvironmentCase& examined, Pair& pair, const Writers* writers) {
+  const bool stays =
+      writers &&
+      std::none_of(pair.different.begin(), pair.different.end(), [&](const Different& file) {
+        return writers->contains(examined.files.path_of(*file.first));
+      });
+  if (stays) return std::nullopt;
+  const Words& words = writers ? kExpected : kHappened;
   const Distribution& first = examined.owner(*pair.different.front().first);
   const Distribution& second = examined.owner(*pair.different.front().second);
   if (normal_name(first.name) == normal_name(second.name)) return std::nullopt;  // PY004
@@ -178,7 +233,10 @@ std::optional<Finding> judge(const EnvironmentCase& examined, Pair& pair) {
   size_t by_first = 0, by_second = 0;
   bool shared = false, decided = true;
   for (Different& file : pair.different) {
-    decide(examined, file, budget);
+    if (writers)
+      foresee(examined, file, *writers);
+    else
+      decide(examined, file, budget);
     by_first += file.winner == file.first ? 1 : 0;
     by_second += file.winner == file.second ? 1 : 0;
     decided = decided && (file.winner || file.neither);
@@ -188,25 +246,38 @@ std::optional<Finding> judge(const EnvironmentCase& examined, Pair& pair) {
   const bool serious = shared && first.version != second.version;
   finding.severity = serious ? Severity::kError : Severity::kWarning;
   finding.certainty = decided ? Certainty::kSimulated : Certainty::kDeclared;
-  finding.headline = headline(examined, pair, by_first, by_second);
-  describe(examined, pair, finding);
-  if (by_first > by_second)
+  finding.headline = headline(examined, pair, by_first, by_second, words);
+  if (serious) finding.reach = reach_of(examined, pair);
+  describe(examined, pair, words, finding);
+  if (writers && !serious)
+    finding.help.push_back(
+        {fmt::format("choose one of {} and {}: both bring these files", first.name, second.name),
+         "", Safety::kManual});
+  else if (by_first > by_second)
     advise(examined, second, first, finding);
   else
     advise(examined, first, second, finding);
   return finding;
 }
 
-std::vector<Finding> check(const EnvironmentCase& examined) {
+std::vector<Finding> judge_all(const EnvironmentCase& examined, const Writers* writers) {
   std::vector<Finding> findings;
   for (auto& [who, pair] : find_pairs(examined)) {
     if (pair.different.empty()) continue;
-    if (auto finding = judge(examined, pair)) findings.push_back(std::move(*finding));
+    if (auto finding = judge(examined, pair, writers)) findings.push_back(std::move(*finding));
   }
   return findings;
 }
 
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  return judge_all(examined, nullptr);
+}
+
 }  // namespace
+
+std::vector<Finding> expect_overwritten(const EnvironmentCase& examined, const Writers& writers) {
+  return judge_all(examined, &writers);
+}
 
 const Rule kFi001 = {
     "FI001",

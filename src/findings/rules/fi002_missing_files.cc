@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/paths.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -11,7 +12,7 @@ namespace {
 
 struct Loss {
   size_t files = 0, code = 0;
-  bool whole_package = false;  // a package's own __init__.py
+  std::vector<std::string> packages;  // directories that lost their own __init__.py
   std::vector<std::string> examples;
 };
 
@@ -34,12 +35,13 @@ Finding describe(const EnvironmentCase& examined, uint32_t index, const Loss& lo
   const auto [begin, end] = examined.files.rows_of(index);
   Finding finding;
   finding.certainty = Certainty::kObserved;
-  finding.severity = loss.whole_package ? Severity::kError
-                     : loss.code > 0    ? Severity::kWarning
-                                        : Severity::kNote;
+  finding.severity = !loss.packages.empty() ? Severity::kError
+                     : loss.code > 0        ? Severity::kWarning
+                                            : Severity::kNote;
   finding.headline =
       fmt::format("{} of {} of {} missing", loss.files, count_of(end - begin, "file"),
                   label(distribution) + (loss.files == 1 ? " is" : " are"));
+  finding.reach.files = loss.packages;
   add_reinstall(finding, examined, distribution, loss.examples, loss.files, "install it again");
   return finding;
 }
@@ -53,7 +55,8 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
     loss.files++;
     const std::string_view path = row.record.path;
     if (is_code(path) && !is_for_tests(path)) loss.code++;
-    loss.whole_package = loss.whole_package || (is_package_itself(path) && !is_by_the_way(path));
+    if (is_package_itself(path) && !is_by_the_way(path))
+      loss.packages.push_back(directory_of(examined.files.path_of(row)));
     if (loss.examples.size() < 3) loss.examples.emplace_back(path);
   }
   std::vector<Finding> findings;

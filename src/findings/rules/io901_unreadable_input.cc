@@ -41,7 +41,7 @@ std::vector<Finding> check(const Case& examined) {
     if (image.map.damaged())
       finding.evidence.push_back(
           {"defect", "a page of the file could not be read", "", image.real_path, -1, -1, ""});
-    finding.help.push_back(reinstall(finding.libraries.back()));
+    finding.help.push_back(reinstall(examined, finding.libraries.back()));
     findings.push_back(std::move(finding));
   }
   return findings;

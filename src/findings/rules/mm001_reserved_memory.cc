@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 
+#include "base/variables.h"
 #include "facts/cuda/builds.h"
 #include "findings/rules/rules.h"
 
@@ -22,16 +23,9 @@ constexpr double kNearlyAll = 0.95;  // TensorFlow leaves some hundreds of megab
 constexpr double kOfJax = 0.75;
 constexpr double kOfPaddle = 0.92;
 
-using Variables = std::map<std::string, std::string>;
-
-std::string value_of(const Variables& variables, const std::string& name) {
-  const auto found = variables.find(name);
-  return found == variables.end() ? "" : found->second;
-}
-
 // A share between 0 and 1; `otherwise` if the variable holds none.
-double share_of(const Variables& variables, const std::string& name, double otherwise) {
-  const std::string text = value_of(variables, name);
+double share_of(const VariableMap& variables, const std::string& name, double otherwise) {
+  const std::string text = variable_of(variables, name);
   char* end = nullptr;
   const double share = std::strtod(text.c_str(), &end);
   return text.empty() || *end || !(share >= 0) || share > 1 ? otherwise : share;
@@ -42,28 +36,28 @@ struct Share {
   std::string bound_by;  // the setting that makes it grow by need
 };
 
-Share of_tensorflow(const Variables& variables) {
-  const bool grows = value_of(variables, "TF_FORCE_GPU_ALLOW_GROWTH") == "true" ||
-                     value_of(variables, "TF_GPU_ALLOCATOR") == "cuda_malloc_async";
+Share of_tensorflow(const VariableMap& variables) {
+  const bool grows = variable_of(variables, "TF_FORCE_GPU_ALLOW_GROWTH") == "true" ||
+                     variable_of(variables, "TF_GPU_ALLOCATOR") == "cuda_malloc_async";
   return {grows ? 0 : kNearlyAll, "TF_FORCE_GPU_ALLOW_GROWTH=true"};
 }
 
-Share of_jax(const Variables& variables) {
-  const std::string preallocate = value_of(variables, "XLA_PYTHON_CLIENT_PREALLOCATE");
+Share of_jax(const VariableMap& variables) {
+  const std::string preallocate = variable_of(variables, "XLA_PYTHON_CLIENT_PREALLOCATE");
   const bool grows = preallocate == "false" || preallocate == "0" ||
-                     value_of(variables, "XLA_PYTHON_CLIENT_ALLOCATOR") == "platform";
+                     variable_of(variables, "XLA_PYTHON_CLIENT_ALLOCATOR") == "platform";
   const double older = share_of(variables, "XLA_PYTHON_CLIENT_MEM_FRACTION", kOfJax);
   return {grows ? 0 : share_of(variables, "XLA_CLIENT_MEM_FRACTION", older),
           "XLA_PYTHON_CLIENT_PREALLOCATE=false"};
 }
 
-Share of_paddle(const Variables& variables) {
-  if (value_of(variables, "FLAGS_allocator_strategy") != "naive_best_fit") return {};
+Share of_paddle(const VariableMap& variables) {
+  if (variable_of(variables, "FLAGS_allocator_strategy") != "naive_best_fit") return {};
   return {share_of(variables, "FLAGS_fraction_of_gpu_memory_to_use", kOfPaddle),
           "FLAGS_allocator_strategy=auto_growth"};
 }
 
-Share share_of_build(const std::string& module, const Variables& variables) {
+Share share_of_build(const std::string& module, const VariableMap& variables) {
   if (module == "tensorflow") return of_tensorflow(variables);
   if (module == "jax") return of_jax(variables);
   if (module == "paddle") return of_paddle(variables);

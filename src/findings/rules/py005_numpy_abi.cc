@@ -11,6 +11,7 @@
 
 #include "facts/elf/object.h"
 #include "facts/python/requirement.h"
+#include "findings/expected.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -81,6 +82,17 @@ std::optional<Build> build_of(Bytes file) {
   return build;
 }
 
+// Of a bundle the answer is there, and the constants are not.
+std::optional<Build> build_in(const MappedFile& map) {
+  const auto words = map.extract("NumPy it is built for", [](Bytes file) -> MappedFile::Words {
+    const std::optional<Build> build = build_of(file);
+    if (!build) return {};
+    return {build->oldest, build->with_one ? "1" : ""};
+  });
+  if (words.size() != 2) return std::nullopt;
+  return Build{!words[1].empty(), words[0]};
+}
+
 // Who calls Python is a Python module, or a library made for some: libtorch_python.so.
 bool may_call_python(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
@@ -130,7 +142,7 @@ Verdict judge(const EnvironmentCase& examined, const Distribution& distribution,
     if (!may_call_python(path)) continue;
     const Result<MappedFile> map = examined.tree.map(path);
     if (!map || (!declared && map->bytes().size() > kMaxUndeclared)) continue;
-    const std::optional<Build> build = build_of(map->bytes());
+    const std::optional<Build> build = build_in(*map);
     if (!build) continue;
     const auto oldest = PythonVersion::parse(build->oldest);
     const bool too_old = oldest && numpy < *oldest;
@@ -145,14 +157,15 @@ Verdict judge(const EnvironmentCase& examined, const Distribution& distribution,
 }
 
 Finding describe(const EnvironmentCase& examined, const Distribution& distribution,
-                 const Distribution& numpy, const Verdict& verdict, Declared declared) {
+                 const Distribution& numpy, const std::string& version, const Verdict& verdict,
+                 Declared declared) {
   Finding finding;
   const bool certain = declared == Declared::kYes && verdict.bad.size() >= verdict.good;
   finding.severity = certain ? Severity::kError : Severity::kWarning;
   const std::string built =
       verdict.oldest.empty() ? "for NumPy 1" : "for NumPy " + verdict.oldest + " or later";
-  finding.headline = fmt::format("{} is built {}, and NumPy {} is installed", label(distribution),
-                                 built, numpy.version);
+  finding.headline =
+      fmt::format("{} is built {}, and NumPy {} is installed", label(distribution), built, version);
   finding.evidence.push_back(fact(
       "file", fmt::format("{} of its {} that use NumPy's C API {} built so", verdict.bad.size(),
                           count_of(verdict.bad.size() + verdict.good, "native file"),
@@ -174,22 +187,32 @@ Finding describe(const EnvironmentCase& examined, const Distribution& distributi
 }
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
-  std::vector<Finding> findings;
   const Distribution* numpy = examined.distributions.find("numpy");
-  const auto version = numpy ? PythonVersion::parse(numpy->version) : std::nullopt;
-  if (!version) return findings;
-  for (const Distribution& distribution : examined.all()) {
-    if (distribution.is_conda_package || normal_name(distribution.name) == "numpy") continue;
-    if (distribution.native_files.empty()) continue;
-    const Declared declared = declares_numpy(examined, distribution);
-    const Verdict verdict = judge(examined, distribution, declared != Declared::kNo, *version);
-    if (!verdict.bad.empty())
-      findings.push_back(describe(examined, distribution, *numpy, verdict, declared));
-  }
-  return findings;
+  return numpy ? numpy_abi(examined, numpy->version, {}) : std::vector<Finding>();
 }
 
 }  // namespace
+
+std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::string& numpy_version,
+                               const std::set<std::string>& left_out) {
+  std::vector<Finding> findings;
+  const Distribution* numpy = examined.distributions.find("numpy");
+  const auto version = PythonVersion::parse(numpy_version);
+  if (!numpy || !version) return findings;
+  for (const Distribution& distribution : examined.all()) {
+    const std::string name = normal_name(distribution.name);
+    if (distribution.is_conda_package || name == "numpy" || left_out.contains(name)) continue;
+    if (distribution.native_files.empty()) continue;
+    const Declared declared = declares_numpy(examined, distribution);
+    const Verdict verdict = judge(examined, distribution, declared != Declared::kNo, *version);
+    if (verdict.bad.empty()) continue;
+    Finding finding = describe(examined, distribution, *numpy, numpy_version, verdict, declared);
+    finding.code = kPy005.code;
+    finding.slug = kPy005.slug;
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
 
 const Rule kPy005 = {
     "PY005",

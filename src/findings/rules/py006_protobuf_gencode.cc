@@ -73,30 +73,38 @@ std::optional<PythonVersion> generated_by(std::string_view text) {
   return PythonVersion::parse(version);
 }
 
-// Why the runtime refuses this module; empty if it does not.
-std::string refusal(const EnvironmentCase& examined, const Runtime& runtime,
-                    std::string_view text) {
+struct Refusal {
+  std::string why;
+  std::string wanted;  // the protobuf that it goes with
+};
+
+// Of one generated module, if the runtime refuses it.
+std::optional<Refusal> refusal(const EnvironmentCase& examined, const Runtime& runtime,
+                               std::string_view text) {
   bool builds_descriptors = false;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     const std::string module = missing_import(examined, runtime, line);
-    if (!module.empty()) return fmt::format("imports {}, which is not there", module);
+    if (!module.empty())
+      return Refusal{fmt::format("imports {}, which is not there", module),
+                     "protobuf>" + runtime.distribution->version};
     builds_descriptors = builds_descriptors ||
                          line.find("_descriptor.FieldDescriptor(") != line.npos ||
                          line.find("_descriptor.EnumValueDescriptor(") != line.npos;
   }
   if (const auto version = generated_by(text); version && runtime.version < *version)
-    return fmt::format("is for {} or later", version->text());
+    return Refusal{fmt::format("is for {} or later", version->text()),
+                   "protobuf>=" + version->text()};
   if (builds_descriptors && runtime.is_native && runtime.version.release().front() >= 4)
-    return "creates descriptors directly, which this runtime refuses";
-  return "";
+    return Refusal{"creates descriptors directly, which this runtime refuses", "protobuf<4"};
+  return std::nullopt;
 }
 
 struct Verdict {
   size_t modules = 0;
-  std::vector<std::pair<std::string, std::string>> refused;  // path, why
+  std::vector<std::pair<std::string, Refusal>> refused;  // path, why
 };
 
 Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t index) {
@@ -109,8 +117,7 @@ Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t 
     const auto text = examined.tree.read_text(path, kMaxModule);
     if (!text) continue;
     verdict.modules++;
-    const std::string why = refusal(examined, runtime, *text);
-    if (!why.empty()) verdict.refused.emplace_back(path, why);
+    if (auto why = refusal(examined, runtime, *text)) verdict.refused.emplace_back(path, *why);
   }
   return verdict;
 }
@@ -122,13 +129,13 @@ Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
   finding.severity = most ? Severity::kError : Severity::kWarning;
   finding.headline =
       fmt::format("{} does not go with protobuf {}: its generated code {}", label(distribution),
-                  runtime.distribution->version, verdict.refused.front().second);
+                  runtime.distribution->version, verdict.refused.front().second.why);
   for (const auto& [path, why] : verdict.refused) finding.broken.push_back(path);
   finding.evidence.push_back(fact("file", fmt::format("{} of {} refused", verdict.refused.size(),
                                                       count_of(verdict.modules, "module"))));
   for (size_t i = 0; i < std::min<size_t>(verdict.refused.size(), 3); i++) {
-    const auto& [path, why] = verdict.refused[i];
-    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, why), path));
+    const auto& [path, refused] = verdict.refused[i];
+    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, refused.why), path));
     finding.libraries.push_back(library_of(distribution, path));
   }
   finding.libraries.push_back(
@@ -140,7 +147,9 @@ Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
   }
   finding.help.push_back(
       {fmt::format("install the protobuf that {} was made for", distribution.name),
-       installer_command(examined, "install", {distribution.name, "protobuf"}), Safety::kUnsafe});
+       installer_command(examined, "install",
+                         {distribution.name, verdict.refused.front().second.wanted}),
+       Safety::kUnsafe});
   return finding;
 }
 

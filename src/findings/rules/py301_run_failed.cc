@@ -39,6 +39,14 @@ std::vector<Finding> check(const Case& examined) {
   Finding finding;
   finding.severity = Severity::kError;
   finding.certainty = Certainty::kObserved;
+  if (const std::string& why = examined.process.simulation().start_error(); !why.empty()) {
+    finding.headline = fmt::format("the process would not start here, as things are now: {}", why);
+    finding.help.push_back(
+        {"record the run again, or give the environment as it was then "
+         "(--root DIR)",
+         "", Safety::kManual});
+    return {std::move(finding)};
+  }
   const bool suspicious = WIFSIGNALED(*examined.trace.exit_status) && has_sleeping_split(examined);
   finding.headline = fmt::format(
       "the run {}, and {}{}", how_it_ended(*examined.trace.exit_status),

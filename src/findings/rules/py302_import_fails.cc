@@ -41,6 +41,19 @@ std::vector<Library> named_distributions(const Case& examined, std::string_view 
   return named;
 }
 
+// A name that the user mistyped; one in a package's own code is right.
+std::string how_to_bring(const python::Plan& plan, const std::string& module) {
+  const auto& there = plan.importable;
+  if (std::find(there.begin(), there.end(), module) != there.end())
+    return fmt::format(
+        "{} is there, and has no such module: see its name, or install a version "
+        "that has it",
+        module);
+  const auto near = plan.failure_file.starts_with('/') ? std::nullopt : nearest_name(module, there);
+  return fmt::format("install what provides the module {}{}", module,
+                     near ? fmt::format(" (did you mean {}, which is there?)", *near) : "");
+}
+
 std::vector<Finding> check(const Case& examined) {
   if (!examined.plan || examined.plan->failure.empty()) return {};
   const python::Plan& plan = *examined.plan;
@@ -56,8 +69,7 @@ std::vector<Finding> check(const Case& examined) {
   for (Library& library : named_distributions(examined, plan.failure))
     finding.libraries.push_back(std::move(library));
   if (const std::string module = missing_module(plan.failure); !module.empty()) {
-    finding.help.push_back(
-        {fmt::format("install what provides the module {}", module), "", Safety::kManual});
+    finding.help.push_back({how_to_bring(plan, module), "", Safety::kManual});
   } else {
     finding.help.push_back(
         {"see that line: what it imports is not what it was written for", "", Safety::kManual});

@@ -1,0 +1,109 @@
+"""One framework's tensor as another's, by DLPack, and whether that made a copy.
+
+DLPack lets the consumer ask the producer for a capsule over its memory. Whether the result lies in that memory is not
+said by the protocol's older versions and not by every framework in the newer ones, so it is looked at: the address
+in the capsule that was handed over is compared with that of the result.
+
+Ordering on a device: the consumer passes its stream to __dlpack__, and the producer makes it wait. Consumers that
+pass none (TensorFlow, older Paddle) get a producer that was waited for before.
+"""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+CPU = 1  # kDLCPU
+_FLAG_IS_COPIED = 1 << 1
+
+
+class Shared(NamedTuple):
+    """A tensor of another framework.
+
+    tensor  the new one
+    copied  True: it has memory of its own; False: it lies in the same memory, a change in one is seen in the other;
+            None: could not be found out
+    how     the same in words
+    """
+
+    tensor: Any
+    copied: bool | None
+    how: str
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
+
+
+class _VersionedHead(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64)]
+
+
+def _api(name: str, result: Any, *arguments: Any) -> Any:
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
+
+
+_is_valid = _api("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_pointer = _api("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+
+
+class Tap:
+    """Stands in front of the producer and notes what it hands over."""
+
+    def __init__(self, value: Any):
+        self._value = value
+        self.address: int | None = None
+        self.is_copied = False
+        self.had_stream = False
+
+    def __dlpack__(self, **options: Any) -> Any:
+        self.had_stream = options.get("stream") is not None
+        try:
+            capsule = self._value.__dlpack__(**options)
+        except TypeError:  # a producer that knows `stream` at most, as before DLPack 1.0
+            capsule = self._value.__dlpack__(**{k: v for k, v in options.items() if k == "stream" and v is not None})
+        self.address, self.is_copied = read_capsule(capsule)
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, number = self._value.__dlpack_device__()
+        return int(kind), int(number or 0)
+
+
+def read_capsule(capsule: Any) -> tuple[int | None, bool]:
+    """Address of the first element, and whether the producer says that it made a copy; the capsule stays unused."""
+    if _is_valid(capsule, b"dltensor"):
+        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
+        return _address(tensor), False
+    if _is_valid(capsule, b"dltensor_versioned"):
+        at = _pointer(capsule, b"dltensor_versioned")
+        head = _VersionedHead.from_address(at)
+        if head.major == 1:
+            return _address(_Tensor.from_address(at + ctypes.sizeof(head))), bool(head.flags & _FLAG_IS_COPIED)
+    return None, False
+
+
+def _address(tensor: _Tensor) -> int | None:
+    return tensor.data + tensor.byte_offset if tensor.data else None
+
+
+def _address_of(exporter: Any) -> int | None:
+    interface = getattr(exporter, "__array_interface__", None)
+    if isinstance(interface, dict):  # NumPy exports nothing that is read-only
+        return interface["data"][0] or None
+    try:
+        return read_capsule(exporter.__dlpack__())[0]
+    except Exception:  # read-only memory, a dtype without a code: then it is not known
+        return None
+
+
+def judge(tap: Tap, tensor: Any, exporter: Any) -> Shared:
+    """What became of it; `exporter` is the new tensor, or what exports it by DLPack."""
+    end = _address_of(exporter)
+    if tap.address is None or end is None:
+        return Shared(tensor, True if tap.is_copied else None, "whether it was copied could not be found out")
+    if tap.is_copied or end != tap.address:
+        return Shared(tensor, True, "copied: it has memory of its own")
+    return Shared(tensor, False, "shared: it lies in the same memory")

@@ -1,0 +1,95 @@
+"""Whose turn it is: many threads, one framework at a time.
+
+Threads that use the same framework go together; one that wants another waits until they are out. Who is inside may go
+deeper: the same framework at once, another one when nobody else is inside.
+"""
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ._manager_errors import FrameworkBusy
+
+
+class Turns:
+    def __init__(self) -> None:
+        self.current: str | None = None
+        self._inside: dict[int, int] = {}  # thread: how deep
+        self._waiting_inside: set[int] = set()  # threads inside that wait for the others inside
+        self._switching: int | None = None
+        self._changed = threading.Condition()
+
+    def enter(self, name: str, switch: Callable[[], Any], timeout: float | None) -> Any:
+        """Waits until `name` may be used, makes it current by switch(), and stays inside until leave()."""
+        return self._take(name, switch, timeout, stay=True)
+
+    def pass_through(self, name: str, switch: Callable[[], Any], timeout: float | None) -> Any:
+        """The same without staying inside."""
+        return self._take(name, switch, timeout, stay=False)
+
+    def _take(self, name: str, switch: Callable[[], Any], timeout: float | None, stay: bool) -> Any:
+        try:
+            self._begin(name, timeout)
+            result = switch()
+        except BaseException:  # an interrupt in any line of these too
+            self._end(None, stay=False)
+            raise
+        self._end(name, stay)
+        return result
+
+    def leave(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            self._inside[me] -= 1
+            if not self._inside[me]:
+                del self._inside[me]
+            self._changed.notify_all()
+
+    def depth(self) -> int:
+        with self._changed:
+            return self._inside.get(threading.get_ident(), 0)
+
+    def _begin(self, name: str, timeout: float | None) -> None:
+        me, end = threading.get_ident(), None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            try:
+                while not self._may_begin(me, name):
+                    if me in self._inside:
+                        self._refuse_deadlock(me, name)
+                        self._waiting_inside.add(me)
+                        self._changed.notify_all()  # another one that waits inside can now see that it never ends
+                    rest = None if end is None else end - time.monotonic()
+                    if rest is not None and rest <= 0 or not self._changed.wait(rest):
+                        raise FrameworkBusy(f"{name} could not be switched to within {timeout:g} s: {self._who()}")
+            finally:
+                self._waiting_inside.discard(me)
+            self._switching = me
+
+    def _may_begin(self, me: int, name: str) -> bool:
+        if self._switching not in (None, me):
+            return False
+        return self.current == name or not any(thread != me for thread in self._inside)
+
+    def _refuse_deadlock(self, me: int, name: str) -> None:
+        others = set(self._inside) - {me}
+        if others and others <= self._waiting_inside and self._switching is None:
+            raise FrameworkBusy(f"{name} cannot be switched to inside use({self.current!r}): other threads inside it wait "
+                                "for this one to leave")
+
+    def _end(self, name: str | None, stay: bool) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            if self._switching == me:
+                self._switching = None
+            if name is not None:
+                self.current = name
+            if stay:
+                self._inside[me] = self._inside.get(me, 0) + 1
+            self._changed.notify_all()
+
+    def _who(self) -> str:
+        if self._switching is not None:
+            return "another thread is switching"
+        return f"{len(self._inside)} other thread{'s use' if len(self._inside) != 1 else ' uses'} {self.current}"

@@ -1,0 +1,24 @@
+// What a program says on its standard output, where it answers in time; or all it has to say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace cohabit {
+
+// Found by PATH, with our environment; its standard input is empty, its errors are nobody's. Empty:
+// it cannot be started, or said nothing within the patience (milliseconds).
+std::string ask_program(const std::vector<std::string>& command, int patience);
+
+// A program that may take its time, and needs to: what it wrote, and its status as of wait().
+struct Answer {
+  int status = 0;
+  std::string output, errors;
+};
+// Started as ask_program does, with `input` on its standard input; its errors are kept too. Fails
+// where it cannot be started, or writes without end.
+Result<Answer> hear_program(const std::vector<std::string>& command, const std::string& input = "");
+
+}  // namespace cohabit

@@ -1,0 +1,51 @@
+#include "actions/check/command.h"
+
+#include <algorithm>
+
+#include "base/paths.h"
+
+namespace cohabit::check {
+namespace {
+
+bool is_pip(std::string_view name) {
+  return name.starts_with("pip") && name.substr(3).find_first_not_of("0123456789.") == name.npos;
+}
+
+// uv is asked about this environment in any case.
+std::vector<std::string> without_python(std::vector<std::string> words) {
+  for (size_t i = 0; i < words.size();) {
+    const bool named = words[i] == "--python" || words[i] == "-p";
+    const bool joined = words[i].starts_with("--python=");
+    const auto at = words.begin() + static_cast<std::ptrdiff_t>(i);
+    if (named || joined)
+      words.erase(at, at + (named && i + 1 < words.size() ? 2 : 1));
+    else
+      i++;
+  }
+  return words;
+}
+
+}  // namespace
+
+std::optional<AskedInstall> read_command(const std::string& path,
+                                         const std::vector<std::string>& command) {
+  const auto verb = std::find(command.begin(), command.end(), "install");
+  if (verb == command.end() ||
+      std::find(command.begin(), command.end(), "--dry-run") != command.end())
+    return std::nullopt;
+  AskedInstall asked;
+  asked.installer.command.assign(command.begin(), verb);
+  if (asked.installer.command.empty()) return std::nullopt;
+  const std::string name = last_part(command[0]);
+  asked.installer.command[0] = path;
+  asked.request.arguments.assign(verb + 1, command.end());
+  const bool by_module = asked.installer.command.size() >= 3 && *(verb - 2) == "-m" &&
+                         *(verb - 1) == "pip" && name.starts_with("python");
+  if (is_pip(name) || by_module) return asked;
+  if (name != "uv" || *(verb - 1) != "pip") return std::nullopt;
+  asked.installer.tool = Tool::kUv;
+  asked.request.arguments = without_python(std::move(asked.request.arguments));
+  return asked;
+}
+
+}  // namespace cohabit::check

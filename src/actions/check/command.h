@@ -1,0 +1,22 @@
+// An installer's command line, as a question: "pip install torch", "python -m pip install -r x",
+// "uv pip install torch".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actions/check/plan.h"
+
+namespace cohabit::check {
+
+struct AskedInstall {
+  Installer installer;
+  Request request;
+};
+// `path`: what command[0] is on this machine. Nothing: it installs nothing, or is another
+// installer.
+std::optional<AskedInstall> read_command(const std::string& path,
+                                         const std::vector<std::string>& command);
+
+}  // namespace cohabit::check

@@ -1,0 +1,24 @@
+// The wheels of a plan, read where they are: on disk, or on a server in ranges, several at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actions/check/plan.h"
+#include "facts/wheels/wheel.h"
+
+namespace cohabit::check {
+
+struct Fetched {
+  std::vector<std::optional<wheels::Wheel>> wheels;  // of the plan's arrivals; nothing: unreadable
+  uint64_t bytes_fetched = 0;                        // from servers
+  uint64_t bytes_of_wheels = 0;                      // of those that could be read
+  std::vector<std::string> unknowns;
+};
+
+Fetched fetch_wheels(const Installer& installer, const Plan& plan, const Request& request,
+                     const wheels::Layout& layout);
+
+}  // namespace cohabit::check

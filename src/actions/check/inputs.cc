@@ -1,0 +1,251 @@
+// uv.lock: https://docs.astral.sh/uv/concepts/projects/layout/#the-lockfile, a graph that starts at
+// the package whose source is the project itself. poetry.lock: a list, each with the groups that
+// want it. pylock.toml: PEP 751. environment.yml: conda's; only its pip section is an installer's.
+#include "actions/check/inputs.h"
+
+#include <fmt/format.h>
+#include <yaml.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+#include "base/paths.h"
+#include "base/read_file.h"
+
+namespace cohabit::check {
+namespace {
+
+constexpr size_t kMaxFile = 64 << 20;
+
+std::string text_at(const toml::table& table, std::string_view key) {
+  return table[key].value<std::string>().value_or("");
+}
+
+bool holds(const std::string& marker, const MarkerEnvironment& environment,
+           std::string_view extra = "") {
+  return marker.empty() || evaluate_marker(marker, environment, extra).value_or(true);
+}
+
+// The tables of an array; others in it are nothing.
+template <class Node>
+std::vector<const toml::table*> tables_of(const Node& node) {
+  std::vector<const toml::table*> tables;
+  if (const toml::array* list = node.as_array())
+    for (const toml::node& one : *list)
+      if (const toml::table* table = one.as_table()) tables.push_back(table);
+  return tables;
+}
+
+template <class Node>
+std::vector<std::string> texts_of(const Node& node) {
+  std::vector<std::string> texts;
+  if (const toml::array* list = node.as_array())
+    for (const toml::node& one : *list)
+      if (const auto text = one.value<std::string>()) texts.push_back(*text);
+  return texts;
+}
+
+std::string pin(const toml::table& package) {
+  return fmt::format("{}=={}", text_at(package, "name"), text_at(package, "version"));
+}
+
+bool has_version(const toml::table& package) {
+  return !text_at(package, "name").empty() && !text_at(package, "version").empty();
+}
+
+// What stands in a file never becomes an option of the installer.
+void keep_requirements(const std::string& path, Input& input) {
+  const size_t others = std::erase_if(
+      input.words, [](const std::string& word) { return !PackageRequirement::parse(word); });
+  if (others)
+    input.unknowns.push_back(fmt::format("{}: {} entr{} no requirement by name, and left out", path,
+                                         others, others == 1 ? "y is" : "ies are"));
+}
+
+Input read_project(const toml::table& file) {
+  Input input;
+  input.words = texts_of(file["project"]["dependencies"]);
+  return input;
+}
+
+Input read_pylock(const toml::table& file, const MarkerEnvironment& environment) {
+  Input input;
+  input.is_lock = true;
+  for (const toml::table* package : tables_of(file["packages"]))
+    if (has_version(*package) && holds(text_at(*package, "marker"), environment))
+      input.words.push_back(pin(*package));
+  return input;
+}
+
+Input read_poetry_lock(const toml::table& file, const MarkerEnvironment& environment) {
+  Input input;
+  input.is_lock = true;
+  for (const toml::table* package : tables_of(file["package"])) {
+    const std::vector<std::string> groups = texts_of((*package)["groups"]);
+    const bool is_main =
+        groups.empty() || std::find(groups.begin(), groups.end(), "main") != groups.end();
+    if (!has_version(*package) || !is_main || (*package)["optional"].value_or(false)) continue;
+    if (holds(text_at(*package, "markers"), environment)) input.words.push_back(pin(*package));
+  }
+  return input;
+}
+
+// From the project along the dependencies that hold here.
+class UvLock {
+ public:
+  UvLock(const toml::table& file, const MarkerEnvironment& environment)
+      : environment_(environment), packages_(tables_of(file["package"])) {
+    for (const toml::table* package : packages_)
+      by_name_[text_at(*package, "name")].push_back(package);
+  }
+
+  Input read() {
+    for (const toml::table* package : packages_)
+      if (is_project(*package)) follow((*package)["dependencies"]);
+    Input input;
+    input.is_lock = true;
+    for (const toml::table* package : chosen_) input.words.push_back(pin(*package));
+    return input;
+  }
+
+ private:
+  static bool is_project(const toml::table& package) {
+    const auto source = package["source"];
+    return source["editable"].value_or(std::string()) == "." ||
+           source["virtual"].value_or(std::string()) == ".";
+  }
+
+  template <class Node>
+  void follow(const Node& dependencies) {
+    std::vector<const toml::table*> waiting = tables_of(dependencies);
+    while (!waiting.empty()) {
+      const toml::table& wanted = *waiting.back();
+      waiting.pop_back();
+      if (!holds(text_at(wanted, "marker"), environment_)) continue;
+      const toml::table* package = find(wanted);
+      if (!package) continue;
+      if (chosen_.insert(package).second) add(tables_of((*package)["dependencies"]), waiting);
+      for (const std::string& extra : texts_of(wanted["extra"]))
+        if (seen_.emplace(package, extra).second)
+          add(tables_of((*package)["optional-dependencies"][extra]), waiting);
+    }
+  }
+
+  static void add(const std::vector<const toml::table*>& more,
+                  std::vector<const toml::table*>& waiting) {
+    waiting.insert(waiting.end(), more.begin(), more.end());
+  }
+
+  // A name may be locked in several versions; then the dependency names one.
+  const toml::table* find(const toml::table& wanted) const {
+    const auto found = by_name_.find(text_at(wanted, "name"));
+    if (found == by_name_.end()) return nullptr;
+    const std::string version = text_at(wanted, "version");
+    for (const toml::table* package : found->second)
+      if (has_version(*package) && (version.empty() || version == text_at(*package, "version")))
+        return package;
+    return nullptr;
+  }
+
+  const MarkerEnvironment& environment_;
+  std::vector<const toml::table*> packages_;
+  std::map<std::string, std::vector<const toml::table*>> by_name_;
+  std::set<const toml::table*> chosen_;
+  std::set<std::pair<const toml::table*, std::string>> seen_;
+};
+
+// The nodes of a YAML file. Aliases are references here: nothing is multiplied.
+class Yaml {
+ public:
+  explicit Yaml(const std::string& text) {
+    yaml_parser_initialize(&parser_);
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
+                                 text.size());
+    is_read_ = yaml_parser_load(&parser_, &document_) == 1;
+  }
+  Yaml(const Yaml&) = delete;
+  Yaml& operator=(const Yaml&) = delete;
+  ~Yaml() {
+    if (is_read_) yaml_document_delete(&document_);
+    yaml_parser_delete(&parser_);
+  }
+
+  yaml_node_t* root() { return is_read_ ? yaml_document_get_root_node(&document_) : nullptr; }
+  yaml_node_t* node(int index) { return yaml_document_get_node(&document_, index); }
+  static std::string text(const yaml_node_t* node) {
+    if (!node || node->type != YAML_SCALAR_NODE) return "";
+    return {reinterpret_cast<const char*>(node->data.scalar.value), node->data.scalar.length};
+  }
+  yaml_node_t* value(const yaml_node_t* map, std::string_view key) {
+    if (!map || map->type != YAML_MAPPING_NODE) return nullptr;
+    for (auto* pair = map->data.mapping.pairs.start; pair < map->data.mapping.pairs.top; pair++)
+      if (text(node(pair->key)) == key) return node(pair->value);
+    return nullptr;
+  }
+  std::vector<yaml_node_t*> items(const yaml_node_t* list) {
+    std::vector<yaml_node_t*> result;
+    if (!list || list->type != YAML_SEQUENCE_NODE) return result;
+    for (auto* item = list->data.sequence.items.start; item < list->data.sequence.items.top; item++)
+      result.push_back(node(*item));
+    return result;
+  }
+
+ private:
+  yaml_parser_t parser_{};
+  yaml_document_t document_{};
+  bool is_read_ = false;
+};
+
+Result<Input> read_conda(const std::string& path, const std::string& text) {
+  Yaml yaml(text);
+  if (!yaml.root()) return fail(fmt::format("{}: expected YAML with a list of dependencies", path));
+  Input input;
+  size_t of_conda = 0;
+  for (const yaml_node_t* item : yaml.items(yaml.value(yaml.root(), "dependencies"))) {
+    if (!Yaml::text(item).empty()) of_conda++;
+    for (const yaml_node_t* wanted : yaml.items(yaml.value(item, "pip")))
+      if (const std::string word = Yaml::text(wanted); !word.empty()) input.words.push_back(word);
+  }
+  keep_requirements(path, input);
+  if (input.words.empty())
+    return fail(fmt::format("{} has no pip section that names requirements", path));
+  if (of_conda)
+    input.unknowns.push_back(fmt::format(
+        "{}: its {} conda packages are left to conda; only its pip section is looked at", path,
+        of_conda));
+  return input;
+}
+
+}  // namespace
+
+Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnvironment& environment) {
+  const std::string name = last_part(path);
+  const bool is_pylock = name.starts_with("pylock.") && name.ends_with(".toml");
+  const bool is_project = name == "pyproject.toml";
+  const bool is_conda = name.ends_with(".yml") || name.ends_with(".yaml");
+  const bool is_lock = name == "uv.lock" || name == "poetry.lock";
+  const bool is_ours = is_conda || is_lock || (tool == Tool::kPip && (is_pylock || is_project));
+  if (!is_ours) return Input{{"-r", path}, false, {}};
+  const auto text = read_file(path, kMaxFile);
+  if (!text) return tl::unexpected<Error>(text.error());
+  if (is_conda) return read_conda(path, *text);
+  const toml::parse_result parsed = toml::parse(*text);
+  if (!parsed)
+    return fail(fmt::format("{}: expected TOML, line {}: {}", path,
+                            parsed.error().source().begin.line, parsed.error().description()));
+  Input input = is_project          ? read_project(parsed.table())
+                : is_pylock         ? read_pylock(parsed.table(), environment)
+                : name == "uv.lock" ? UvLock(parsed.table(), environment).read()
+                                    : read_poetry_lock(parsed.table(), environment);
+  keep_requirements(path, input);
+  if (input.words.empty())
+    return fail(fmt::format("{} names nothing that would be installed here", path));
+  return input;
+}
+
+}  // namespace cohabit::check

@@ -1,0 +1,65 @@
+// What an installer would do: its own answer to a dry run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actions/check/wheel_tags.h"
+#include "base/result.h"
+#include "facts/python/distributions.h"
+#include "facts/python/interpreter.h"
+
+namespace cohabit::check {
+
+enum class Tool : uint8_t { kPip, kUv };
+
+struct Installer {
+  Tool tool = Tool::kPip;
+  std::vector<std::string> command;  // "ENV/bin/python -m pip"; "/usr/bin/uv pip"
+};
+
+// As the user gave it.
+struct Request {
+  std::vector<std::string> arguments;  // of "install": requirements and options
+  bool allow_build = false;
+};
+
+// A distribution that would be installed.
+struct Arrival {
+  std::string name, version;
+  std::string address;        // of the wheel: https:, http:, or file:; empty: unknown
+  std::string hash;           // "sha256=HEX"; empty: not said
+  bool is_requested = false;  // by name, in the request
+  std::string from;           // "name @ address" as asked for; empty: from an index
+};
+
+struct Departure {
+  std::string name, version;
+};
+
+struct Plan {
+  std::vector<Arrival> arrivals;
+  std::vector<Departure> departures;  // without what arrives in another version
+  std::vector<std::string> unknowns;
+};
+
+// pip where the environment has it, else uv from PATH. The error says what to do.
+Result<Installer> find_installer(const Interpreter& python, const Distributions& distributions);
+
+// Asks it. Its configuration decides where packages come from, with which credentials and proxy.
+Result<Plan> ask_installer(const Installer& installer, const Interpreter& python,
+                           const Request& request);
+
+// The two installers' ways to it.
+Result<Plan> ask_pip(const Installer& installer, const Request& request);
+Result<Plan> ask_uv(const Installer& installer, const Interpreter& python, const Request& request);
+// pip's --report.
+Result<Plan> read_pip_report(const std::string& text);
+// The lines " + name==version" and " - name==version" of uv's dry run.
+Plan read_uv_lines(const std::string& text);
+// Puts the addresses of a pylock.toml (PEP 751) into the plan.
+Result<void> add_addresses(const std::string& pylock, const TagTarget& target, Plan& plan);
+
+}  // namespace cohabit::check

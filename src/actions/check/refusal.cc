@@ -1,0 +1,36 @@
+#include "actions/check/refusal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/addresses.h"
+#include "base/paths.h"
+
+namespace cohabit::check {
+namespace {
+
+constexpr size_t kLongest = 1500;
+
+// pip prefixes its reasons with "ERROR: " after pages of what it looked at.
+std::string last_reasons(const std::string& errors) {
+  const size_t first = errors.find("ERROR: ");
+  std::string text = first == std::string::npos ? errors : errors.substr(first);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  if (text.size() > kLongest) text = "... " + text.substr(text.size() - kLongest);
+  return without_credentials(text);
+}
+
+}  // namespace
+
+Error refusal_of(const std::vector<std::string>& command, const Answer& answer, bool allow_build) {
+  std::string text = fmt::format("{} finds no way to install this: {}", last_part(command[0]),
+                                 last_reasons(answer.errors));
+  if (!allow_build)
+    text +=
+        "\n(Source distributions were left out: --allow-build lets the installer build them, which "
+        "runs their code.)";
+  return {std::move(text)};
+}
+
+}  // namespace cohabit::check

@@ -1,0 +1,14 @@
+// A finding about a stand-in for an environment, told of the environment.
+#pragma once
+
+#include <string>
+
+#include "findings/finding.h"
+
+namespace cohabit::check {
+
+// `text` with `to` wherever `from` stands.
+std::string replaced(std::string text, const std::string& from, const std::string& to);
+void rename_paths(Finding& finding, const std::string& from, const std::string& to);
+
+}  // namespace cohabit::check

@@ -1,0 +1,207 @@
+// uv's dry run decides what would change, from what is installed, and names no addresses. `uv pip
+// compile` knows those, but nothing of the environment. So the first says which versions, and the
+// second, asked for just these without dependencies, where they are. It lists all wheels that fit
+// the platform in general; the choice among them goes by their tags.
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <set>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+#include "actions/ask.h"
+#include "actions/check/plan.h"
+#include "actions/check/refusal.h"
+#include "actions/check/wheel_tags.h"
+#include "base/addresses.h"
+#include "base/paths.h"
+#include "facts/python/requirement.h"
+
+namespace cohabit::check {
+namespace {
+
+constexpr size_t kMaxArrivals = 10'000;
+
+// Options that say where packages come from: they mean the same to both questions. The value
+// follows, or stands behind "=".
+const std::set<std::string, std::less<>> kPlaces = {"--index",
+                                                    "--default-index",
+                                                    "--index-url",
+                                                    "-i",
+                                                    "--extra-index-url",
+                                                    "--find-links",
+                                                    "-f",
+                                                    "--index-strategy",
+                                                    "--keyring-provider",
+                                                    "--allow-insecure-host",
+                                                    "--config-file",
+                                                    "--torch-backend",
+                                                    "--exclude-newer",
+                                                    "--prerelease",
+                                                    "--cache-dir"};
+const std::set<std::string, std::less<>> kFlags = {"--no-index", "--offline", "--no-config",
+                                                   "--pre", "--no-cache"};
+
+std::vector<std::string> places_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> result;
+  for (size_t i = 0; i < arguments.size(); i++) {
+    const std::string& word = arguments[i];
+    if (kFlags.contains(word) || kPlaces.contains(word.substr(0, word.find('='))))
+      result.push_back(word);
+    if (kPlaces.contains(word) && i + 1 < arguments.size()) result.push_back(arguments[i + 1]);
+  }
+  return result;
+}
+
+TagTarget target_of(const Interpreter& python) {
+  utsname names{};
+  ::uname(&names);
+  const std::string glibc = gnu_get_libc_version();
+  return {python.major * 100 + python.minor, names.machine,
+          std::atoi(glibc.c_str() + glibc.find('.') + 1)};
+}
+
+struct Pinned {
+  std::string address, hash;
+};
+
+// A wheel's or an archive's place: "url", or "path" from where we are.
+std::string address_in(const toml::table& table) {
+  if (const auto url = table["url"].value<std::string>()) return *url;
+  const auto path = table["path"].value<std::string>();
+  if (!path) return "";
+  char here[PATH_MAX];
+  return "file://" + join_normal(::getcwd(here, sizeof here) ? here : "", *path);
+}
+
+Pinned read_pinned(const toml::table& table) {
+  Pinned pinned{address_in(table), ""};
+  if (const auto hash = table["hashes"]["sha256"].value<std::string>())
+    pinned.hash = "sha256=" + *hash;
+  return pinned;
+}
+
+Pinned choose(const toml::table& package, const TagTarget& target) {
+  if (const toml::table* archive = package["archive"].as_table()) return read_pinned(*archive);
+  std::vector<Pinned> wheels;
+  std::vector<std::string> names;
+  if (const toml::array* list = package["wheels"].as_array())
+    for (const toml::node& node : *list)
+      if (const toml::table* wheel = node.as_table()) {
+        wheels.push_back(read_pinned(*wheel));
+        names.push_back(
+            percent_decoded((*wheel)["name"].value<std::string>().value_or(wheels.back().address)));
+      }
+  const auto best = best_wheel(names, target);
+  return best ? wheels[*best] : Pinned{};
+}
+
+// "name==version (from file:///x.whl)", behind the mark
+Arrival read_line(std::string_view line) {
+  constexpr std::string_view kFrom = " (from ";
+  Arrival arrival;
+  const size_t equal = line.find("==");
+  const size_t end = std::min(line.find_first_of(" \t", equal), line.size());
+  if (equal == line.npos) return arrival;
+  arrival.name = line.substr(0, equal);
+  arrival.version = line.substr(equal + 2, end - equal - 2);
+  if (const size_t from = line.find(kFrom, end); from != line.npos && line.ends_with(')')) {
+    arrival.address = line.substr(from + kFrom.size(), line.size() - from - kFrom.size() - 1);
+    arrival.from = arrival.address;
+  }
+  return arrival;
+}
+
+void drop_replaced(Plan& plan) {
+  std::erase_if(plan.departures, [&](const Departure& gone) {
+    return std::any_of(plan.arrivals.begin(), plan.arrivals.end(), [&](const Arrival& arrival) {
+      return normal_name(arrival.name) == normal_name(gone.name);
+    });
+  });
+}
+
+}  // namespace
+
+Plan read_uv_lines(const std::string& text) {
+  Plan plan;
+  for (size_t begin = 0; begin < text.size() && plan.arrivals.size() < kMaxArrivals;) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() < 4 || line[0] != ' ' || line[2] != ' ') continue;
+    Arrival arrival = read_line(line.substr(3));
+    if (arrival.name.empty()) continue;
+    if (line[1] == '+' || line[1] == '~')
+      plan.arrivals.push_back(std::move(arrival));
+    else if (line[1] == '-')
+      plan.departures.push_back({arrival.name, arrival.version});
+  }
+  drop_replaced(plan);
+  return plan;
+}
+
+Result<void> add_addresses(const std::string& pylock, const TagTarget& target, Plan& plan) {
+  const toml::parse_result parsed = toml::parse(pylock);
+  const toml::array* packages = parsed ? parsed.table()["packages"].as_array() : nullptr;
+  if (!packages) return fail("uv gave no list of addresses: expected a pylock.toml with packages");
+  for (const toml::node& node : *packages) {
+    const toml::table* package = node.as_table();
+    const auto name = package ? (*package)["name"].value<std::string>() : std::nullopt;
+    if (!name) continue;
+    for (Arrival& arrival : plan.arrivals) {
+      if (normal_name(arrival.name) != normal_name(*name) || !arrival.address.empty()) continue;
+      Pinned pinned = choose(*package, target);
+      arrival.address = std::move(pinned.address);
+      arrival.hash = std::move(pinned.hash);
+    }
+  }
+  return {};
+}
+
+Result<Plan> ask_uv(const Installer& installer, const Interpreter& python, const Request& request) {
+  const auto with = [&](std::initializer_list<const char*> words) {
+    std::vector<std::string> command = installer.command;
+    command.insert(command.end(), words.begin(), words.end());
+    command.insert(command.end(),
+                   {"--color", "never", "--no-progress", "--python", python.executable});
+    if (!request.allow_build) command.emplace_back("--no-build");
+    return command;
+  };
+  std::vector<std::string> install = with({"install", "--dry-run"});
+  install.insert(install.end(), request.arguments.begin(), request.arguments.end());
+  const auto answer = hear_program(install);
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (answer->status != 0) return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
+  Plan plan = read_uv_lines(answer->errors + "\n" + answer->output);
+  std::string pins;
+  for (const Arrival& arrival : plan.arrivals)
+    if (arrival.address.empty())
+      fmt::format_to(std::back_inserter(pins), "{}=={}\n", arrival.name, arrival.version);
+  if (pins.empty()) return plan;
+  std::vector<std::string> compile =
+      with({"compile", "--no-deps", "--format", "pylock.toml", "--no-header", "--quiet"});
+  const std::vector<std::string> places = places_of(request.arguments);
+  compile.insert(compile.end(), places.begin(), places.end());
+  compile.emplace_back("-");
+  const auto list = hear_program(compile, pins);
+  if (!list) return tl::unexpected<Error>(list.error());
+  if (list->status != 0) {
+    plan.unknowns.push_back(
+        refusal_of({"uv"}, *list, true).message +
+        " (it was asked where the wheels are: what they would overwrite is unknown)");
+    return plan;
+  }
+  if (auto done = add_addresses(list->output, target_of(python), plan); !done)
+    return tl::unexpected<Error>(done.error());
+  return plan;
+}
+
+}  // namespace cohabit::check

@@ -1,0 +1,21 @@
+// Which of several wheels of one version an installer takes: the most specific that this machine
+// and interpreter can use (PEP 425, 600).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohabit::check {
+
+struct TagTarget {
+  int python = 312;     // major * 100 + minor
+  std::string machine;  // "x86_64"
+  int glibc = 36;       // 2.36
+};
+
+// The index of the best; nothing if none fits. Names are "torch-2.6.0-cp312-...whl".
+std::optional<size_t> best_wheel(const std::vector<std::string>& names, const TagTarget& target);
+
+}  // namespace cohabit::check

@@ -1,0 +1,118 @@
+#include "base/scratch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <climits>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+namespace cohabit {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr size_t kBuffer = 4096;
+
+// What getdents64(2) writes.
+struct Entry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[1];
+};
+
+void remove_at(int directory, const char* name);
+
+void remove_entries(int directory) {
+  alignas(Entry) char buffer[kBuffer];
+  while (true) {
+    const long count = ::syscall(SYS_getdents64, directory, buffer, sizeof buffer);
+    if (count <= 0) return;
+    for (long at = 0; at < count;) {
+      const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
+      if (std::strcmp(entry->name, ".") != 0 && std::strcmp(entry->name, "..") != 0)
+        remove_at(directory, entry->name);
+      at += entry->length;
+    }
+  }
+}
+
+void remove_at(int directory, const char* name) {
+  if (::unlinkat(directory, name, 0) == 0) return;
+  const int below = ::openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (below < 0) return;
+  remove_entries(below);
+  ::close(below);
+  (void)::unlinkat(directory, name, AT_REMOVEDIR);
+}
+
+struct Slot {
+  std::atomic<bool> used{false};
+  std::array<char, PATH_MAX> path{};
+};
+std::array<Slot, 4> slots;
+std::mutex slot_mutex;
+
+void on_signal(int signal) {
+  for (Slot& slot : slots)
+    if (slot.used.load()) remove_tree(slot.path.data());
+  // Blocked until the handler returns: then it ends the process.
+  (void)std::signal(signal, SIG_DFL);
+  (void)::raise(signal);
+}
+
+void install_handlers() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (const int number : kSignals) {
+      struct sigaction before{}, action{};
+      action.sa_handler = on_signal;
+      sigemptyset(&action.sa_mask);
+      for (const int other : kSignals) sigaddset(&action.sa_mask, other);
+      if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+        (void)::sigaction(number, &action, nullptr);
+    }
+  });
+}
+
+std::string make_directory(const std::string& name) {
+  const char* set = std::getenv("TMPDIR");
+  std::string path = std::string(set && *set == '/' ? set : "/tmp") + "/" + name + "-XXXXXX";
+  if (!::mkdtemp(path.data())) return "";
+  char resolved[PATH_MAX];
+  return ::realpath(path.c_str(), resolved) ? resolved : path;
+}
+
+}  // namespace
+
+void remove_tree(const char* path) {
+  remove_at(AT_FDCWD, path);
+}
+
+ScratchDirectory::ScratchDirectory(const std::string& name) : path_(make_directory(name)) {
+  if (path_.empty()) return;
+  const std::lock_guard lock(slot_mutex);
+  for (size_t i = 0; i < slots.size() && slot_ < 0; i++) {
+    if (slots[i].used.load()) continue;
+    std::memcpy(slots[i].path.data(), path_.c_str(), path_.size() + 1);
+    slots[i].used.store(true);
+    slot_ = static_cast<int>(i);
+  }
+  install_handlers();
+}
+
+ScratchDirectory::~ScratchDirectory() {
+  if (path_.empty()) return;
+  remove_tree(path_.c_str());
+  if (slot_ >= 0) slots[static_cast<size_t>(slot_)].used.store(false);
+}
+
+}  // namespace cohabit

@@ -1,0 +1,26 @@
+// Files of ours that must not stay behind.
+#pragma once
+
+#include <string>
+
+namespace cohabit {
+
+// Removes a file or a directory with all that is in it; links are not followed. Makes system calls
+// only, so that a signal handler may use it.
+void remove_tree(const char* path);
+
+// An empty directory in $TMPDIR, or /tmp, that goes when it does, or when SIGINT, SIGTERM or SIGHUP
+// end the process (as ever, unless it ignores or handles them). Without links in its path.
+class ScratchDirectory {
+ public:
+  explicit ScratchDirectory(const std::string& name);
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  const std::string& path() const { return path_; }  // empty: it could not be made
+
+ private:
+  std::string path_;
+  int slot_ = -1;
+};
+
+}  // namespace cohabit

@@ -1,0 +1,22 @@
+// What nobody else should see: the values of variables that are named as secrets, and credentials
+// in addresses ("https://user:token@host/", "/t/TOKEN/" of conda channels, "?token=").
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cohabit {
+
+// Whether a variable, or a parameter of an address, of this name holds a secret.
+bool names_secret(std::string_view name);
+// Those of them that are long enough to be found in other text: short ones are everywhere.
+std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables);
+
+// Where in a text credentials of addresses stand: begin and end, in order.
+std::vector<std::pair<size_t, size_t>> find_credentials(std::string_view text);
+
+}  // namespace cohabit

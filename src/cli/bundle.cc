@@ -1,0 +1,178 @@
+#include "cli/bundle.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "actions/archive_reader.h"
+#include "actions/capture.h"
+#include "base/paths.h"
+#include "base/read_file.h"
+#include "findings/environment.h"
+#include "version.h"
+
+namespace cohabit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSchemaVersion = 1;
+constexpr size_t kMaxManifest = 16 << 20;
+constexpr size_t kShownGaps = 3;
+
+std::string text_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+int number_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_number_integer() ? found->get<int>() : 0;
+}
+
+bool flag_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_boolean() && found->get<bool>();
+}
+
+std::vector<std::string> list_at(const Json& json, const char* name) {
+  std::vector<std::string> result;
+  const auto found = json.find(name);
+  if (found == json.end() || !found->is_array()) return result;
+  for (const Json& item : *found)
+    if (item.is_string()) result.push_back(item.get<std::string>());
+  return result;
+}
+
+Json object_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_object() ? *found : Json::object();
+}
+
+Surroundings surroundings_of(const Json& json) {
+  Surroundings result;
+  const Json variables = object_at(json, "variables"), cpu = object_at(json, "cpu");
+  for (const auto& [name, value] : variables.items())
+    if (value.is_string()) result.variables[name] = value.get<std::string>();
+  result.cpu.level = std::clamp(number_at(cpu, "level"), 1, 4);
+  result.cpu.bmi = flag_at(cpu, "bmi");
+  result.cpu.avx512_1 = flag_at(cpu, "avx512_1");
+  result.cpu.platform = text_at(cpu, "platform");
+  result.cpu.atomics = flag_at(cpu, "atomics");
+  result.cpu.is_assumed = flag_at(cpu, "is_assumed");
+  result.directory = text_at(json, "directory");
+  result.configuration_file = text_at(json, "configuration_file");
+  return result;
+}
+
+// Where the user says nothing, the subject is the one that was captured.
+void choose_subject(const Json& subject, DoctorOptions& options) {
+  const bool asked =
+      !options.imports.empty() || !options.module.empty() || !options.words[1].empty();
+  options.words[0] = text_at(subject, "environment");
+  options.assume_gpu = options.assume_gpu || flag_at(subject, "assume_gpu");
+  for (const auto& [name, option] :
+       {std::pair("driver", &options.host.driver), std::pair("sm", &options.host.sm),
+        std::pair("gpu_memory", &options.host.memory)})
+    if (option->empty()) *option = text_at(subject, name);
+  if (asked) return;
+  options.imports = text_at(subject, "imports");
+  options.module = text_at(subject, "module");
+  options.words[1] = text_at(subject, "program");
+  options.arguments = list_at(subject, "arguments");
+}
+
+}  // namespace
+
+bool is_bundle(const std::string& word) {
+  struct stat status{};
+  return word.ends_with(".tar.zst") &&
+         (::stat(word.c_str(), &status) != 0 || !S_ISDIR(status.st_mode));
+}
+
+Result<void> Bundle::open(DoctorOptions& options) {
+  if (!options.root.empty() || options.trace || !options.replay.empty())
+    return fail(
+        fmt::format("{} holds files of another machine: leave --root, --trace and --replay "
+                    "out",
+                    file_));
+  if (scratch_.path().empty())
+    return fail("no temporary directory could be made; set TMPDIR to a place that can be written");
+  if (auto done = unpack_archive(file_, scratch_.path()); !done) return done;
+  const auto text = read_file(fmt::format("{}/{}", scratch_.path(), kBundleManifest), kMaxManifest);
+  const Json json = text ? Json::parse(*text, nullptr, false) : Json();
+  if (!json.is_object() || number_at(json, "schema_version") < 1)
+    return fail(fmt::format("{}: expected a bundle of `cohabit capture`, but it has no {}", file_,
+                            kBundleManifest));
+  if (number_at(json, "schema_version") > kSchemaVersion)
+    return fail(fmt::format("{} was made by cohabit {}: this is {}, which cannot read it", file_,
+                            text_at(json, "cohabit"), COHABIT_VERSION));
+  if (const std::string by = text_at(json, "cohabit"); by != COHABIT_VERSION)
+    fmt::print(stderr, "captured by cohabit {}, examined by {}\n", by, COHABIT_VERSION);
+  options.root = fmt::format("{}/{}", scratch_.path(), kBundleTree);
+  log_.set_extracts(read_extracts(scratch_.path()));
+  options.surroundings = surroundings_of(json);
+  directory_ = options.surroundings->directory;
+  if (!directory_.starts_with('/')) directory_ = "/";
+  choose_subject(object_at(json, "subject"), options);
+  const std::string name = options.surroundings->configuration_file;
+  if (!options.configuration.empty()) return {};
+  if (name.empty())
+    options.no_configuration = true;
+  else
+    options.configuration =
+        fmt::format("{}/{}/{}", scratch_.path(), kBundleConfiguration, last_part(name));
+  return {};
+}
+
+void Bundle::prepare(Tree& tree) {
+  tree.set_directory(directory_);
+  tree.set_log(&log_);
+}
+
+void Bundle::add_gaps(report::Report& report) const {
+  std::vector<std::string> gaps = find_gaps(log_, scratch_.path(), directory_);
+  if (gaps.empty()) return;
+  const std::string text = fmt::format(
+      "the bundle was made for another examination and lacks what this one reads of {}: {}; "
+      "capture "
+      "it again with the same options",
+      count_of(gaps.size(), "path"), list_some(gaps, kShownGaps));
+  report.unknowns.insert(report.unknowns.begin(), text);
+  fmt::print(stderr, "cohabit: {}\n", text);
+  for (report::Order& order : report.orders)
+    if (order.verdict == "sound") order.verdict = "unknown";
+}
+
+Error Bundle::explained(Error error) const {
+  const std::vector<std::string> gaps = find_gaps(log_, scratch_.path(), directory_);
+  if (!gaps.empty())
+    error.message +=
+        fmt::format(" (the bundle was made for another examination: it does not know {})",
+                    list_some(gaps, kShownGaps));
+  return error;
+}
+
+std::string format_manifest(const DoctorOptions& options, const Surroundings& used) {
+  const Json subject = {{"environment", options.words[0]}, {"program", options.words[1]},
+                        {"arguments", options.arguments},  {"module", options.module},
+                        {"imports", options.imports},      {"driver", options.host.driver},
+                        {"sm", options.host.sm},           {"gpu_memory", options.host.memory},
+                        {"assume_gpu", options.assume_gpu}};
+  const Json cpu = {{"level", used.cpu.level},       {"bmi", used.cpu.bmi},
+                    {"avx512_1", used.cpu.avx512_1}, {"platform", used.cpu.platform},
+                    {"atomics", used.cpu.atomics},   {"is_assumed", used.cpu.is_assumed}};
+  const Json json = {{"schema_version", kSchemaVersion},
+                     {"cohabit", COHABIT_VERSION},
+                     {"subject", subject},
+                     {"directory", used.directory},
+                     {"configuration_file", used.configuration_file},
+                     {"variables", used.variables},
+                     {"cpu", cpu}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cohabit

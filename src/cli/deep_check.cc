@@ -1,0 +1,35 @@
+#include "cli/deep_check.h"
+
+#include <set>
+
+#include "actions/check/renamed.h"
+#include "actions/check/staged_environment.h"
+#include "cli/kept_environment.h"
+
+namespace cohabit {
+
+Result<void> look_deeper(const check::Installer& installer, const Interpreter& python,
+                         const check::Request& request, check::Outcome& outcome) {
+  const auto staged = check::StagedEnvironment::make(python);
+  if (!staged) return tl::unexpected<Error>(staged.error());
+  if (auto done = staged->install(installer, request); !done) return done;
+  const auto examine = [](const std::string& place) -> Result<Examination> {
+    const auto environment = find_kept_environment(place);
+    if (!environment) return tl::unexpected<Error>(environment.error());
+    return examine_kept(*environment, true);
+  };
+  const auto before = examine(python.executable);
+  if (!before) return tl::unexpected<Error>(before.error());
+  auto after = examine(staged->python());
+  if (!after) return tl::unexpected<Error>(after.error());
+  const std::set<std::string> known(before->fingerprints.begin(), before->fingerprints.end());
+  outcome.findings.clear();
+  for (size_t i = 0; i < after->findings.size(); i++) {
+    if (known.contains(after->fingerprints[i])) continue;
+    check::rename_paths(after->findings[i], staged->prefix(), python.prefix);
+    outcome.findings.push_back(std::move(after->findings[i]));
+  }
+  return {};
+}
+
+}  // namespace cohabit

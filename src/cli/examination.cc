@@ -1,0 +1,269 @@
+#include "cli/examination.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "base/variables.h"
+#include "base/write_file.h"
+#include "cli/arguments.h"
+#include "cli/examine.h"
+#include "cli/gpu_options.h"
+#include "cli/recorded.h"
+#include "facts/python/interpreter.h"
+#include "facts/trace/recorded_machine.h"
+#include "findings/variables.h"
+#include "report/printable.h"
+
+namespace cohabit {
+namespace {
+
+VariableMap variables_of(const DoctorOptions& options) {
+  return options.surroundings ? options.surroundings->variables : own_variables(options.root);
+}
+
+PythonVariables python_variables(const DoctorOptions& options) {
+  return options.surroundings ? PythonVariables::of(options.surroundings->variables)
+                              : PythonVariables::from_environment();
+}
+
+// What is examined: the frameworks of the environment, these imports, or a program.
+struct Subject {
+  std::string environment;  // empty: to be found
+  std::vector<std::string> imports;
+  std::optional<Program> program;
+  bool is_one_process() const { return program || !imports.empty(); }
+};
+
+Result<Subject> read_subject(const DoctorOptions& options, const Tree& tree) {
+  Subject subject;
+  auto imports = read_module_list(options.imports);
+  if (!imports) return tl::unexpected<Error>(imports.error());
+  subject.imports = std::move(*imports);
+  if (!options.module.empty())
+    if (auto module = read_module_list(options.module); !module || module->size() != 1)
+      return fail("-m takes the name of one module, not " + options.module);
+  std::vector<std::string> words;  // each may be left out, and then the next stands in its place
+  for (const std::string& word : options.words)
+    if (!word.empty()) words.push_back(word);
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  const auto targets = split_targets(tree, words, !options.module.empty());
+  if (!targets) return tl::unexpected<Error>(targets.error());
+  subject.environment = targets->environment;
+  auto program = read_program(tree, *targets, options.module, python_variables(options));
+  if (!program) return tl::unexpected<Error>(program.error());
+  subject.program = std::move(*program);
+  if (subject.program && !subject.imports.empty())
+    return fail("a program says itself what it imports: leave --imports out");
+  return subject;
+}
+
+Result<Trace> record(const DoctorOptions& options, const Subject& subject, const World& world) {
+  if (!subject.is_one_process())
+    return fail("say what to run: --imports a,b or a program, or give --replay FILE");
+  if (!options.root.empty()) return fail("--trace runs on this machine: leave --root out");
+  auto python = find_interpreter(world.tree, subject.environment);
+  if (!python) return tl::unexpected<Error>(python.error());
+  return subject.program ? record_program(*python, *subject.program)
+                         : record_imports(*python, subject.imports);
+}
+
+// What was recorded was run: it is not another order because somebody says so.
+Result<std::vector<std::string>> recorded_imports(const Trace& trace,
+                                                  const std::vector<std::string>& wanted) {
+  const std::vector<std::string> known = imports_of_command(trace.start.arguments);
+  if (wanted.empty() || known.empty() || known == wanted) return wanted.empty() ? known : wanted;
+  return fail(
+      fmt::format("the trace is of a process that imports {}, --imports says {}: leave --imports "
+                  "out, or record what you mean",
+                  fmt::join(known, ", "), fmt::join(wanted, ", ")));
+}
+
+// The owners of files come from the environment: another one's would be wrong.
+Result<void> check_same_environment(const World& world, const std::string& wanted,
+                                    const std::string& program) {
+  if (wanted.empty()) return {};
+  const auto given = find_interpreter(world.tree, wanted);
+  const auto recorded = find_interpreter(world.tree, program);
+  if (!given || !recorded) return {};
+  const auto given_place = world.tree.stat(given->prefix);
+  const auto recorded_place = world.tree.stat(recorded->prefix);
+  if (!given_place || !recorded_place || given_place->id == recorded_place->id) return {};
+  return fail(
+      fmt::format("the trace was recorded in {}, not in {}: leave the environment out, or record "
+                  "it with `cohabit trace`",
+                  recorded->prefix, given->prefix));
+}
+
+// The environment is judged as it is now: what has happened since is not recorded.
+Result<void> judge_recorded(const DoctorOptions& options, const Subject& subject, World& world,
+                            const Sequence& sequence, report::Report& report) {
+  // Of another time's variables, those that ld.so reads are recorded.
+  const std::map<std::string, std::string> variables =
+      options.replay.empty()
+          ? own_variables(options.root)
+          : std::map<std::string, std::string>(sequence.trace.start.environment.begin(),
+                                               sequence.trace.start.environment.end());
+  EnvironmentOptions about;
+  about.variables = variables;
+  if (subject.program) about.first_directory = subject.program->directory;
+  examine_environment(world, report, std::move(about));
+  if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});
+      !done)
+    return done;
+  soften_what_is_not_loaded(report);
+  // A run of another time may have had another PYTHONPATH, or other files.
+  if (!options.replay.empty()) return {};
+  if (world.python && subject.program)
+    explain_by_plan(
+        world, [&] { return plan_program(world, *subject.program, variables); }, report);
+  else if (world.python && !sequence.imports.empty())
+    explain_by_plan(
+        world, [&] { return plan_sequence(world, sequence.imports, variables); }, report);
+  return {};
+}
+
+// A recorded run: given, or made now.
+Result<void> examine_recorded(const DoctorOptions& options, const Subject& subject, World& world,
+                              report::Report& report) {
+  auto trace =
+      options.replay.empty() ? record(options, subject, world) : read_trace_file(options.replay);
+  if (!trace) return tl::unexpected<Error>(trace.error());
+  // A trace may be of a program that is no Python, or of an environment that is gone.
+  if (auto same = check_same_environment(world, subject.environment, trace->start.program); !same)
+    return same;
+  (void)choose_environment(
+      world, subject.environment.empty() ? trace->start.program : subject.environment);
+  world.machine = recorded_machine(world.tree, trace->start);
+  report.program = trace->start.program;
+  report.glibc = trace->start.glibc;
+  report.architecture = trace->start.machine;
+  Sequence sequence;
+  auto imports = recorded_imports(*trace, subject.imports);
+  if (!imports) return tl::unexpected<Error>(imports.error());
+  sequence.imports = std::move(*imports);
+  if (subject.program)
+    sequence.program = subject.program->title;
+  else if (world.python)
+    sequence.program = title_of_command(trace->start.arguments);
+  sequence.trace = std::move(*trace);
+  return judge_recorded(options, subject, world, sequence, report);
+}
+
+// A program does not fail of what it leaves alone.
+Result<void> examine_one(const DoctorOptions& options, World& world, const Sequence& sequence,
+                         report::Report& report) {
+  if (!options.plan.empty())
+    if (auto done = write_file(options.plan, report::plan_json(*sequence.plan, sequence.imports));
+        !done)
+      return done;
+  if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});
+      !done)
+    return done;
+  soften_what_is_not_loaded(report);
+  return {};
+}
+
+bool is_found(const std::vector<cuda::DriverLibrary>& libraries) {
+  return std::any_of(libraries.begin(), libraries.end(),
+                     [](const auto& library) { return !library.found_by.empty(); });
+}
+
+// A GPU is there, or its driver is asked for: what happens after the imports counts too.
+Result<void> prepare_gpu(const DoctorOptions& options, const cuda::GpuHost& host, World& world) {
+  const bool driver_is_there = is_found(host.libcuda);
+  const bool asked = options.assume_gpu || !options.host.driver.empty() || !options.host.sm.empty();
+  if (asked || (host.has_gpu() && driver_is_there)) return assume_gpu(world, driver_is_there);
+  return {};
+}
+
+// Processes that are never started.
+Result<void> examine_planned(const DoctorOptions& options, const Subject& subject, World& world,
+                             report::Report& report) {
+  if (auto found = choose_environment(world, subject.environment, python_variables(options));
+      !found)
+    return found;
+  const Cpu cpu =
+      options.surroundings ? options.surroundings->cpu : read_cpu(world.python->elf_machine);
+  world.machine = read_machine(world.tree, world.python->elf_machine, cpu);
+  report.program = world.python->executable;
+  report.architecture = world.python->elf_machine == elf::EM_AARCH64 ? "aarch64" : "x86_64";
+  report.glibc = fmt::format("{}.{}", world.machine.glibc.major, world.machine.glibc.minor);
+  const VariableMap environment = variables_of(options);
+  EnvironmentOptions about;
+  about.variables = environment;
+  if (auto gpu = gpu_host_of(world.tree, world.machine, environment, options.host))
+    about.gpu = std::move(*gpu);
+  else
+    return tl::unexpected<Error>(gpu.error());
+  report.gpu = about.gpu;
+  if (auto done = prepare_gpu(options, about.gpu, world); !done) return done;
+  if (subject.program) {
+    about.first_directory = subject.program->directory;
+    examine_environment(world, report, std::move(about));
+    return examine_one(options, world, plan_program(world, *subject.program, environment), report);
+  }
+  examine_environment(world, report, std::move(about));
+  if (subject.imports.empty()) {
+    const auto frameworks = find_frameworks(world);
+    if (frameworks.empty())
+      fmt::print(stderr,
+                 "there is no framework that Cohabit knows in {}: say what is imported, "
+                 "--imports a,b\n",
+                 world.python->prefix);
+    return examine_orders(world, frameworks, environment, report);
+  }
+  return examine_one(options, world, plan_sequence(world, subject.imports, environment), report);
+}
+
+// The variables that count for the result: those that were asked for, and those that the loader,
+// the search for Python and the rules look at.
+VariableMap telling_variables(const World& world, const VariableMap& all) {
+  std::set<std::string> names = world.variables_sought;
+  names.insert(std::begin(PythonVariables::kNames), std::end(PythonVariables::kNames));
+  for (const KnownVariable& known : known_variables()) names.emplace(known.name);
+  VariableMap result;
+  for (const auto& [name, value] : all)
+    if (names.contains(name) || name == "GLIBC_TUNABLES" || name.starts_with("PYTHON") ||
+        looks_like_framework_variable(name))
+      result.emplace(name, value);
+  return result;
+}
+
+}  // namespace
+
+Result<report::Report> examine(const DoctorOptions& options, const Tree& tree, Surroundings* used) {
+  const auto subject = read_subject(options, tree);
+  if (!subject) return tl::unexpected<Error>(subject.error());
+  const bool recorded = options.trace || !options.replay.empty();
+  const bool writes = !options.plan.empty() || !options.loads.empty() || !options.bindings.empty();
+  if (!recorded && !subject->is_one_process() && writes)
+    return fail(
+        "--plan, --loads and --bindings are about one process: say which, --imports a,b or a "
+        "program");
+  if (options.trace && !options.replay.empty())
+    return fail("--trace makes a recording and --replay reads one: give one of them");
+  if (recorded && options.assume_gpu)
+    return fail("--assume-gpu is for what is not run: leave --trace and --replay out");
+  if (recorded && !options.plan.empty())
+    return fail("--plan is for what is not run: leave --trace out");
+  World world(tree);
+  report::Report report;
+  auto done = recorded ? examine_recorded(options, *subject, world, report)
+                       : examine_planned(options, *subject, world, report);
+  if (!done) return tl::unexpected<Error>(done.error());
+  report.environment = world.python ? world.python->prefix : "";
+  report.python = world.python ? world.python->version : "";
+  const VariableMap variables = variables_of(options);
+  if (used && world.python) {
+    used->variables = telling_variables(world, variables);
+    used->cpu = read_cpu(world.python->elf_machine);
+    used->directory = tree.current_directory();
+  }
+  return report::without_secrets(std::move(report), variables);
+}
+
+}  // namespace cohabit

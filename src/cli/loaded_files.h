@@ -1,0 +1,22 @@
+// What findings about the environment's files mean for a process: whether it loads them.
+#pragma once
+
+#include <string_view>
+#include <unordered_set>
+
+#include "cli/examine.h"
+#include "report/report.h"
+#include "sim/simulation.h"
+
+namespace cohabit {
+
+// Modules of a plan and mapped objects, by path; as long as both are there.
+using LoadedFiles = std::unordered_set<std::string_view>;
+LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simulation);
+
+// What was found broken in the environment belongs to the orders that load it.
+void note_broken(const LoadedFiles& loaded, report::Report& report, report::Order& order);
+// Which findings about files are of importance to this process (Finding::reach).
+void note_reach(const World& world, const LoadedFiles& loaded, report::Report& report);
+
+}  // namespace cohabit

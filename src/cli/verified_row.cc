@@ -1,0 +1,121 @@
+#include "cli/verified_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/paths.h"
+#include "cli/arguments.h"
+#include "findings/mangled.h"
+#include "repair/repair.h"
+#include "report/printable.h"
+
+namespace cohabit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kShownFrames = 8;
+constexpr size_t kLongestName = 120;  // of a template's instance
+
+std::string frame_text(const NativeFrame& frame) {
+  if (frame.library.empty()) return fmt::format("{:#x}, in no library", frame.offset);
+  std::string name = frame.symbol.empty() ? "" : demangle(frame.symbol);
+  if (name.size() > kLongestName) name = name.substr(0, kLongestName) + "...";
+  return fmt::format("{}{}+{:#x} in {}", name, name.empty() ? "" : " ", frame.offset,
+                     last_part(frame.library));
+}
+
+std::string crash_text(const VerifiedRow& row) {
+  std::string text;
+  const auto& frames = row.run.frames;
+  for (size_t i = 0; i < std::min(frames.size(), kShownFrames); i++)
+    text += fmt::format("    #{} {}\n", i, report::printable(frame_text(frames[i])));
+  if (frames.size() > kShownFrames)
+    text += fmt::format("    and {} more frames\n", frames.size() - kShownFrames);
+  return text;
+}
+
+std::string row_text(const VerifiedRow& row) {
+  std::string text = fmt::format("import {}: {} ({:.1f} s{}), predicted {}{}\n",
+                                 fmt::join(row.imports, ", "), outcome_name(row.run.outcome),
+                                 row.run.seconds, row.cached ? ", an earlier run" : "",
+                                 row.predicted, row.agrees() ? "" : ": they differ");
+  if (!row.run.detail.empty()) text += fmt::format("    {}\n", report::printable(row.run.detail));
+  text += crash_text(row);
+  for (const PredictedError& error : row.errors)
+    text += fmt::format("    {} {}: {}\n", error.explains ? "explained by" : "predicted",
+                        error.code, report::printable(error.headline));
+  return text;
+}
+
+Json frames_json(const std::vector<NativeFrame>& frames) {
+  Json json = Json::array();
+  for (const NativeFrame& frame : frames)
+    json.push_back(
+        {{"library", frame.library}, {"symbol", frame.symbol}, {"offset", frame.offset}});
+  return json;
+}
+
+Json row_json(const VerifiedRow& row) {
+  Json versions = Json::object(), errors = Json::array();
+  for (const auto& [module, version] : row.run.versions) versions[module] = version;
+  for (const PredictedError& error : row.errors)
+    errors.push_back(
+        {{"code", error.code}, {"headline", error.headline}, {"explains", error.explains}});
+  return {{"imports", row.imports},
+          {"outcome", outcome_name(row.run.outcome)},
+          {"detail", row.run.detail},
+          {"predicted", row.predicted},
+          {"predicted_errors", errors},
+          {"agrees", row.agrees()},
+          {"seconds", row.run.seconds},
+          {"versions", versions},
+          {"frames", frames_json(row.run.frames)},
+          {"cached", row.cached}};
+}
+
+}  // namespace
+
+void predict(World& world, const Repair& repair, VerifiedRow& row) {
+  Sequence sequence = plan_sequence(world, row.imports, own_variables(""));
+  sequence.trace = apply(repair, std::move(sequence.trace));
+  report::Report report;
+  if (!examine_sequence(world, sequence, report) || report.orders.empty()) return;
+  row.predicted = report.orders.front().verdict;
+  for (const Finding& finding : report.findings) {
+    if (finding.severity != Severity::kError) continue;
+    PredictedError& error = row.errors.emplace_back();
+    error.code = finding.code;
+    error.headline = finding.headline;
+    for (const Library& library : finding.libraries) error.libraries.push_back(library.path);
+  }
+}
+
+void find_explanation(VerifiedRow& row) {
+  for (PredictedError& error : row.errors)
+    for (const NativeFrame& frame : row.run.frames)
+      if (std::find(error.libraries.begin(), error.libraries.end(), frame.library) !=
+          error.libraries.end())
+        error.explains = true;
+}
+
+std::string full_text(const std::vector<VerifiedRow>& rows) {
+  std::string text;
+  for (const VerifiedRow& row : rows) text += row_text(row);
+  return text;
+}
+
+std::string json_text(const World& world, const std::vector<VerifiedRow>& rows) {
+  Json json;
+  json["schema_version"] = 1;
+  json["environment"] = {{"path", world.python->prefix},
+                         {"python", world.python->version},
+                         {"program", world.python->executable}};
+  json["runs"] = Json::array();
+  for (const VerifiedRow& row : rows) json["runs"].push_back(row_json(row));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cohabit

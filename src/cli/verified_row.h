@@ -1,0 +1,40 @@
+// One order of `cohabit verify`: what happened beside what was predicted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actions/verify.h"
+#include "cli/examine.h"
+#include "report/report.h"
+
+namespace cohabit {
+
+// An error that is predicted for this order.
+struct PredictedError {
+  std::string code, headline;
+  std::vector<std::string> libraries;  // paths
+  bool explains = false;               // the crash: one of these is in its frames
+};
+
+struct VerifiedRow {
+  std::vector<std::string> imports;
+  VerifiedRun run;
+  std::string predicted = "unknown";  // sound, unsound, unknown
+  std::vector<PredictedError> errors;
+  bool cached = false;  // an earlier run of the same; there was none now
+  // A clash that is predicted need not show in one run of a small computation; a crash that is not
+  // predicted is a wrong prediction.
+  bool agrees() const { return (predicted == "unsound") == (run.outcome != Outcome::kOk); }
+};
+
+// What the files say of its order.
+void predict(World& world, const Repair& repair, VerifiedRow& row);
+// Which of the predicted errors are about libraries that the crash was in.
+void find_explanation(VerifiedRow& row);
+
+std::string full_text(const std::vector<VerifiedRow>& rows);
+// data/schema/verify.schema.json describes it.
+std::string json_text(const World& world, const std::vector<VerifiedRow>& rows);
+
+}  // namespace cohabit

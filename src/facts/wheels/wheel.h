@@ -1,0 +1,39 @@
+// What a wheel would install, known from its list of files, its RECORD and its METADATA alone.
+//
+// A wheel's RECORD has paths as in the archive. Installers put x.data/purelib and platlib into
+// site-packages, scripts into bin, data into the prefix (PyPA's "Binary distribution format"), and
+// write a RECORD with those paths: here is that text, so that what reads installed ones reads it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "facts/wheels/byte_source.h"
+
+namespace cohabit::wheels {
+
+struct Module {
+  std::string path;  // "numba/__init__.py"
+  std::string text;
+};
+
+struct Wheel {
+  std::string dist_info;  // "torch-2.15.0.dist-info"
+  std::string metadata;   // the text of METADATA
+  std::string record;     // as installed, see above
+  uint64_t size = 0;      // of the archive
+  uint64_t installed_size = 0;
+  std::vector<Module> modules;        // of its packages that raise ImportError
+  std::vector<std::string> problems;  // what is odd about it, in words
+};
+
+// `name`: of the distribution; which of several dist-info directories is meant. `prefix`: from
+// site-packages to the environment's prefix, "../../.."; `headers`: from the prefix to where header
+// files of distributions go, "include/site/python3.12".
+struct Layout {
+  std::string prefix, headers;
+};
+Result<Wheel> read_wheel(ByteSource& source, const std::string& name, const Layout& layout);
+
+}  // namespace cohabit::wheels

@@ -1,0 +1,366 @@
+"""A bundle of `cohabit capture`: doctor says the same of it when the original is gone and the machine is another,
+nothing of the user is in it, and what a stranger's bundle may do is limited.
+
+Bundles are read here by Python's tarfile and the zstd library, hostile ones are written by tarfile."""
+from __future__ import annotations
+
+import ctypes.util
+import io
+import json
+import os
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import casefile  # noqa: E402
+
+SITE = "env/lib/python3.11/site-packages"
+WORLD = f"""program env/bin/python3
+file env/lib/python3.11/os.py
+file env/lib/python3.11/random.py
+file {SITE}/app/__init__.py import os\\nif os.environ.get("APP_MODE") == "full":\\n    from . import fast\\nimport absent
+lib {SITE}/app/fast.so
+  needed libdeep.so libmissing.so.2
+lib {SITE}/app/libdeep.so
+  defs deep
+lib elsewhere/libdeep.so
+  defs deep
+file {SITE}/torch/__init__.py import absent
+file {SITE}/other/__init__.py from other.deep import x
+file {SITE}/other/deep/__init__.py x = 1
+dist {SITE} app 1.0
+  requires other>=2
+  lists app/__init__.py
+  lists app/fast.so
+file private/diary.txt dear diary
+file project/random.py
+file project/main.py try:\\n    import app\\nexcept ImportError:\\n    pass\\nimport absent
+file project/cohabit.toml [severity]\\nPY302 = "warning"
+"""
+SECRETS = [b"hush-hush-hush", b"pass-word", b"chan-token", b"par-token"]
+ADDRESS = "https://amanda:pass-word@index.example/t/chan-token/app?token=par-token"
+
+
+def run(cohabit: str, *words: str | Path, code: int | None, cwd: Path, **variables: str) -> subprocess.CompletedProcess:
+    done = subprocess.run([cohabit, *map(str, words)], capture_output=True, text=True, timeout=60, cwd=cwd,
+                          env={"PATH": os.environ["PATH"], **variables})
+    assert code is None or done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+class Machine:
+    """Where the world is, with a user who has settings and secrets."""
+
+    def __init__(self, cohabit: str, home: Path):
+        self.cohabit, self.home = cohabit, home
+        casefile.build_world(WORLD, home)
+        (home / SITE / "app-1.0.dist-info" / "direct_url.json").write_text(
+            json.dumps({"url": ADDRESS, "dir_info": {"editable": True}}))
+        (home / SITE / "app" / "fast.so").open("ab").write(b"\0" * 3_000_000)
+        (home / os.fsdecode(f"{SITE}/caf".encode() + b"\xe9 \n")).write_text("x")  # a name is bytes
+        (home / "env" / "bin" / "python3").chmod(0o755)
+        (home / "link").symlink_to(home / "env")  # a link on the way
+        for settings in ("env/pip.conf", "project/.env", ".netrc"):
+            (home / settings).write_text(f"[global]\nindex-url={ADDRESS}\nmachine index.example password hush-hush-hush\n")
+        self.variables = {"HOME": str(home), "LD_LIBRARY_PATH": str(home / "elsewhere"), "APP_MODE": "full",
+                          "HUB_TOKEN": "hush-hush-hush", "TF_FORCE_GPU_ALLOW_GROWTH": "1",
+                          "PIP_INDEX_URL": ADDRESS, "XLA_FLAGS": ADDRESS}
+
+    def run(self, *words: str | Path, code: int | None) -> str:
+        return run(self.cohabit, *words, code=code, cwd=self.home / "project", **self.variables).stdout
+
+    def capture(self, out: Path, *subject: str | Path) -> Path:
+        self.run("capture", *subject, "--out", out, code=0)
+        return out
+
+
+class Elsewhere:
+    """Another machine: other variables, another directory with settings of its own."""
+
+    def __init__(self, cohabit: str, place: Path):
+        self.cohabit, self.place, self.scratch = cohabit, place, place / "tmp"
+        self.scratch.mkdir(parents=True)
+        (place / "cohabit.toml").write_text('[severity]\nLD201 = "off"\n')
+        self.variables = {"TMPDIR": str(self.scratch), "PYTHONPATH": str(place), "LD_LIBRARY_PATH": str(place),
+                          "JAX_NONSENSE": "1", "HOME": str(place)}
+
+    def run(self, *words: str | Path, code: int | None) -> subprocess.CompletedProcess:
+        done = run(self.cohabit, *words, code=code, cwd=self.place, **self.variables)
+        assert list(self.scratch.iterdir()) == []
+        return done
+
+    def report(self, *words: str | Path, code: int | None = 1) -> dict:
+        return json.loads(self.run("doctor", *words, "--format", "json", code=code).stdout)
+
+
+@pytest.fixture
+def machine(cohabit: str, tmp_path: Path) -> Machine:
+    return Machine(cohabit, tmp_path / "home" / "amanda")
+
+
+@pytest.fixture
+def elsewhere(cohabit: str, tmp_path: Path) -> Elsewhere:
+    return Elsewhere(cohabit, tmp_path / "elsewhere")
+
+
+def unpacked(bundle: Path) -> tarfile.TarFile:
+    library = ctypes.CDLL(ctypes.util.find_library("zstd"))
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    library.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    data, room = bundle.read_bytes(), ctypes.create_string_buffer(256 << 20)
+    size = library.ZSTD_decompress(room, len(room), data, len(data))
+    assert size <= len(room)
+    return tarfile.open(fileobj=io.BytesIO(room.raw[:size]))
+
+
+@pytest.mark.parametrize("subject", [["../link", "--imports", "app"], ["../link", "main.py"], ["../link"],
+                                     ["../env", "-m", "app"]])
+def test_doctor_says_the_same_of_a_bundle(machine: Machine, elsewhere: Elsewhere, tmp_path: Path,
+                                          subject: list[str]) -> None:
+    before = json.loads(machine.run("doctor", *subject, "--format", "json", code=None))
+    assert before["findings"]
+    bundle = machine.capture(tmp_path / "world.tar.zst", *subject)
+    assert bundle.stat().st_size < 2_000_000
+    machine.home.rename(tmp_path / "gone")
+    assert elsewhere.report(bundle, code=None) == before
+
+
+PLANNED = [path for path in casefile.all_cases()
+           if (command := casefile.Case(path).sections["command"]).startswith("doctor WORLD")
+           and "--replay" not in command and "--config" not in command]
+
+
+@pytest.mark.parametrize("path", PLANNED, ids=[path.stem for path in PLANNED])
+def test_every_case_is_the_same_from_a_bundle(path: Path, cohabit: str, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    case, world, bundle = casefile.Case(path), tmp_path / "world", tmp_path / "world.tar.zst"
+    before = json.loads(casefile.run_case(case, cohabit, world, "json"))
+    words = shlex.split(case.sections["command"].replace("WORLD", str(world)))[1:]
+    del words[words.index("--format"):words.index("--format") + 2]
+    run(cohabit, "capture", *words, "--out", bundle, code=0, cwd=tmp_path)
+    world.rename(tmp_path / "gone")
+    after = elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout
+    assert json.loads(after.replace(str(world), "WORLD")) == before
+
+
+def test_no_secret_and_nothing_of_the_home_directory_is_in_it(machine: Machine, tmp_path: Path) -> None:
+    for subject in (["../link", "--imports", "app"], ["../link", "main.py"], [machine.home / "env"]):
+        with unpacked(machine.capture(tmp_path / "world.tar.zst", *subject)) as archive:
+            names = archive.getnames()
+            assert any(name.endswith(f"{SITE}/app-1.0.dist-info/direct_url.json") for name in names)
+            assert not any("diary" in name or "private" in name for name in names)
+            whole = b"".join(archive.extractfile(entry).read() for entry in archive if entry.isreg())
+        assert b"index.example" in whole
+        assert not [secret for secret in SECRETS if secret in whole]
+
+
+def test_of_a_library_the_parts_that_were_read(machine: Machine, tmp_path: Path) -> None:
+    with unpacked(machine.capture(tmp_path / "world.tar.zst", "../link", "--imports", "app")) as archive:
+        entry = next(entry for entry in archive if entry.name.endswith("app/fast.so"))
+        original = (machine.home / SITE / "app" / "fast.so").read_bytes()
+        assert entry.issparse() and entry.size == len(original)
+        assert archive.extractfile(entry).read(2000) == original[:2000]
+        modes = {entry.name.rsplit("/", 1)[1]: entry.mode & 0o111 for entry in archive if entry.isreg() and "/" in entry.name}
+        assert modes["python3"] and not modes["os.py"]
+
+
+def test_other_imports_than_it_was_made_for(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    bundle = machine.capture(tmp_path / "world.tar.zst", "../env", "--imports", "app")
+    machine.home.rename(tmp_path / "gone")
+    report = elsewhere.report(bundle, "--imports", "other", code=0)
+    assert "the bundle was made for another examination" in report["unknowns"][0]
+    assert [order["verdict"] for order in report["orders"]] == ["unknown"]
+    assert "unknowns" in report and not any("made for another" in one for one in elsewhere.report(bundle)["unknowns"])
+
+
+def test_what_a_bundle_cannot_do(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    bundle = machine.capture(tmp_path / "world.tar.zst", "../env", "--imports", "app")
+    for words in (["--root", "/"], ["--trace"]):
+        assert "another machine" in elsewhere.run("doctor", bundle, *words, code=2).stderr
+    assert "world.tar" in elsewhere.run("capture", "--out", "world.tar", code=2).stderr
+
+
+def test_strings_that_were_only_searched_are_not_in_it(cohabit: str, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    """Names of libraries among the constants are what doctor works out; the constants stay where they are."""
+    case = casefile.Case(Path(casefile.__file__).with_name("ld210_fires.case"))
+    world, bundle = tmp_path / "world", tmp_path / "world.tar.zst"
+    literals = json.dumps(["libpart.so", "constant" * 20_000])
+    casefile.build_world(case.sections["world"].replace('["libpart.so"]', literals), world)
+    words = [world / "env", "--imports", "one,two", "--assume-gpu"]
+    before = run(cohabit, "doctor", *words, "--format", "json", code=0, cwd=tmp_path).stdout
+    assert "LD210" in before
+    run(cohabit, "capture", *words, "--out", bundle, code=0, cwd=tmp_path)
+    with unpacked(bundle) as archive:
+        entry = next(entry for entry in archive if entry.name.endswith("libmain.so.9"))
+        assert archive.extractfile(entry).read().count(b"constant") < 10_000
+    world.rename(tmp_path / "gone")
+    assert elsewhere.run("doctor", bundle, "--format", "json", code=0).stdout == before
+
+
+# --- writing it
+
+def test_no_room(machine: Machine, tmp_path: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+
+    out = tmp_path / "out" / "world.tar.zst"
+    out.parent.mkdir()
+    done = subprocess.run([machine.cohabit, "capture", machine.home / "env", "--out", out], capture_output=True, text=True,
+                          env={**machine.variables, "PATH": os.environ["PATH"]}, preexec_fn=limit, timeout=60)
+    assert done.returncode == 2 and "world.tar.zst" in done.stderr and "too large" in done.stderr
+    assert list(out.parent.iterdir()) == []
+
+
+def test_killed_it_leaves_a_whole_bundle_or_none(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    out = tmp_path / "world.tar.zst"
+    command = [machine.cohabit, "capture", machine.home / "env", "--imports", "app", "--out", out]
+    start = time.monotonic()
+    machine.run(*command[1:], code=0)
+    taken = time.monotonic() - start
+    for part in range(1, 21):
+        out.unlink(missing_ok=True)
+        child = subprocess.Popen(command, env=machine.variables, stderr=subprocess.DEVNULL)
+        time.sleep(taken * part / 18)
+        child.kill()
+        child.wait(20)
+        if out.exists():
+            assert elsewhere.report(out)["orders"]
+
+
+def test_two_at_once(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    out = tmp_path / "world.tar.zst"
+    command = [machine.cohabit, "capture", machine.home / "env", "--imports", "app", "--out", out]
+    children = [subprocess.Popen(command, env=machine.variables, stderr=subprocess.DEVNULL) for _ in range(4)]
+    assert [child.wait(60) for child in children] == [0] * 4
+    assert elsewhere.report(out)["orders"] and list(tmp_path.glob("*.partial")) == []
+
+
+# --- hostile bundles
+
+def frame(*blocks: tuple[int, bytes, int]) -> bytes:
+    """A zstd frame (RFC 8878) of raw (0) and repeating (1) blocks: kind, bytes, size."""
+    out = b"\x28\xb5\x2f\xfd\x00\x58"
+    for i, (kind, data, size) in enumerate(blocks):
+        out += ((i == len(blocks) - 1) | kind << 1 | size << 3).to_bytes(3, "little") + data
+    return out
+
+
+def packed(data: bytes) -> bytes:
+    parts = [data[at:at + 65536] for at in range(0, len(data), 65536)]
+    return frame(*[(0, part, len(part)) for part in parts])
+
+
+def tar(*entries: tuple[str, bytes, str]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, kind, text in entries:
+            entry = tarfile.TarInfo(name)
+            entry.type = kind
+            data = text.encode() if kind == tarfile.REGTYPE else b""
+            entry.size, entry.linkname = len(data), "" if data else text
+            archive.addfile(entry, io.BytesIO(data))
+    return out.getvalue()
+
+
+FILE, LINK, HARD, DEVICE = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE
+
+
+@pytest.mark.parametrize("entries, why", [
+    ([("../outside", FILE, "x")], "outside"),
+    ([("tree/a/../../../outside", FILE, "x")], "outside"),
+    ([("/tmp/cohabit-outside", FILE, "x")], "outside"),
+    ([("tree/x", HARD, "../../outside")], "outside"),
+    ([("tree/x", HARD, "/etc/passwd")], "outside"),
+    ([("a/" * 300 + "x", FILE, "x")], "outside"),
+    ([("tree", LINK, "OUTSIDE"), ("tree/file", FILE, "x")], "tree"),
+    ([("tree/x", LINK, "OUTSIDE"), ("tree/x/file", FILE, "x")], "tree/x"),
+    ([("tree/null", DEVICE, "")], "neither"),
+    ([("manifest.json", LINK, "/etc/passwd")], "neither"),
+    ([("tree/pipe", tarfile.FIFOTYPE, ""), ("manifest.json", HARD, "tree/pipe")], "neither"),
+    ([("tree/x", FILE, "x"), ("tree/x", FILE, "x")], "tree/x"),
+    ([("tree/x", FILE, "x"), ("tree/x/y", FILE, "x")], "tree/x"),
+    ([("tree/x", FILE, "x")], "manifest.json"),
+    ([("manifest.json", FILE, "[]")], "manifest.json"),
+    ([("manifest.json", FILE, '{"schema_version": 99}')], "cannot read"),
+], ids=range(16))
+def test_nothing_gets_out(elsewhere: Elsewhere, tmp_path: Path, entries: list, why: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    bundle = tmp_path / "evil.tar.zst"
+    bundle.write_bytes(packed(tar(*[(n, k, t.replace("OUTSIDE", str(outside))) for n, k, t in entries])))
+    message = elsewhere.run("doctor", bundle, code=2).stderr
+    assert message.startswith("cohabit: ") and "evil.tar.zst" in message and why in message
+    assert list(outside.iterdir()) == [] and not (elsewhere.scratch.parent / "outside").exists()
+
+
+@pytest.mark.parametrize("map_text, size, why", [
+    (b"1\n0\n1\n", 1 << 50, "claims"),  # a file of a petabyte
+    (b"1\n4096\n1\n", 16, "tar"),  # a part behind the end
+    (b"99999999999\n", 16, "tar"),
+    (None, 16, "longer"),  # a map of gigabytes, from a small file
+], ids=["petabyte", "behind", "count", "map"])
+def test_lying_sparse_files(elsewhere: Elsewhere, tmp_path: Path, map_text: bytes | None, size: int, why: str) -> None:
+    data = map_text.ljust(512, b"\0") + b"x" if map_text else b""
+    entry = tarfile.TarInfo("GNUSparseFile.0/x")
+    entry.size = len(data) if map_text else 8 << 30
+    entry.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "tree/x",
+                         "GNU.sparse.realsize": str(size)}
+    bytes_ = entry.tobuf(tarfile.PAX_FORMAT) + data.ljust((len(data) + 511) // 512 * 512, b"\0") + bytes(1024)
+    bundle = tmp_path / "evil.tar.zst"
+    if map_text:
+        bundle.write_bytes(packed(bytes_))
+    else:  # "11111...": one number that does not end; then blocks of newlines would be next
+        head = b"9999999\n" + b"0\n" * 30_000
+        blocks = [(0, bytes_[:-1024], len(bytes_) - 1024)] + [(0, head, len(head))] * 200
+        bundle.write_bytes(frame(*blocks))
+    message = elsewhere.run("doctor", bundle, code=2).stderr
+    assert why in message and "evil.tar.zst" in message
+
+
+def test_a_bomb(elsewhere: Elsewhere, tmp_path: Path) -> None:
+    """40 kB that would be 1.2 GB on the disk."""
+    entry = tarfile.TarInfo("tree/x")
+    entry.size = 10_000 * (128 << 10)
+    header = entry.tobuf(tarfile.PAX_FORMAT)
+    bundle = tmp_path / "bomb.tar.zst"
+    bundle.write_bytes(frame((0, header, len(header)), *[(1, b"\1", 128 << 10)] * 10_000))
+    assert bundle.stat().st_size < 50_000
+    assert "more data" in elsewhere.run("doctor", bundle, code=2).stderr
+
+
+def test_no_archive_and_half_of_one(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    whole = machine.capture(tmp_path / "world.tar.zst", "../env", "--imports", "app").read_bytes()
+    bundle = tmp_path / "evil.tar.zst"
+    for data in (b"", b"no archive at all", packed(b"no tar" * 200), whole[:20], whole[:len(whole) // 2],
+                 whole[:-5], whole[:5000] + bytes(100) + whole[5100:]):
+        bundle.write_bytes(data)
+        message = elsewhere.run("doctor", bundle, code=2).stderr
+        assert message.startswith("cohabit: ") and "evil.tar.zst" in message
+    assert "evil" in elsewhere.run("doctor", tmp_path / "not-there" / "evil.tar.zst", code=2).stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing(machine: Machine, elsewhere: Elsewhere, tmp_path: Path, number: int) -> None:
+    whole = machine.capture(tmp_path / "world.tar.zst", "../env", "--imports", "app").read_bytes()
+    pipe = tmp_path / "pipe.tar.zst"
+    os.mkfifo(pipe)
+    child = subprocess.Popen([machine.cohabit, "doctor", pipe], env=elsewhere.variables,
+                             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+    with pipe.open("wb") as stream:
+        stream.write(whole[:-100])
+        stream.flush()
+        end = time.monotonic() + 20
+        while not list(elsewhere.scratch.glob("*/manifest.json")) and time.monotonic() < end:
+            time.sleep(0.01)
+        child.send_signal(number)
+        assert child.wait(20) == -number
+    assert list(elsewhere.scratch.iterdir()) == []

@@ -1,0 +1,297 @@
+"""What an install would do, said before it is done: with pip and uv, against indexes of generated wheels."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import index as made
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "images"))
+import elfimage  # noqa: E402
+
+
+def kinds(report: dict) -> dict[str, tuple]:
+    return {one["name"].lower(): (one["kind"], one["from"], one["to"]) for one in report["changes"]}
+
+
+def walk(root: Path) -> dict[str, tuple]:
+    return {str(path): (path.lstat().st_mtime_ns, path.lstat().st_ctime_ns, path.lstat().st_nlink)
+            for path in root.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_changes_and_their_reasons(environment, ask, tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    old = [made.make_wheel(wheels, "numlib", "2.1.0"), made.make_wheel(wheels, "grower", "1.0")]
+    environment.install(*old)
+    made.make_wheel(wheels, "numlib", "1.26.4")
+    made.make_wheel(wheels, "grower", "1.5")
+    made.make_wheel(wheels, "jit", "0.59", requires=("numlib<2", "grower>=1.2", "extras-of[fast]"))
+    made.make_wheel(wheels, "extras-of", "3", requires=("speedup ; extra == 'fast'",))
+    made.make_wheel(wheels, "speedup", "4")
+    before = walk(environment.root)
+    report = ask(environment, "jit", "--no-index", "--find-links", wheels)
+    assert kinds(report) == {"numlib": ("downgraded", "2.1.0", "1.26.4"), "grower": ("upgraded", "1.0", "1.5"),
+                             "jit": ("added", None, "0.59"), "extras-of": ("added", None, "3"),
+                             "speedup": ("added", None, "4")}
+    because = {one["name"].lower(): one["because"] for one in report["changes"]}
+    assert because["jit"] == ["jit"] and because["numlib"] == ["jit", "numlib<2"]
+    assert because["speedup"] == ["jit", "extras-of[fast]", "speedup"]
+    assert report["installer"] == environment.installer and report["bytes_fetched"] == 0
+    assert report["bytes_of_wheels"] == sum(
+        (wheels / name).stat().st_size for name in ("jit-0.59-py3-none-any.whl", "numlib-1.26.4-py3-none-any.whl",
+                                                    "grower-1.5-py3-none-any.whl", "extras_of-3-py3-none-any.whl",
+                                                    "speedup-4-py3-none-any.whl"))
+    assert walk(environment.root) == before, "checking changes nothing"
+
+
+def test_nothing_to_do(environment, check, tmp_path: Path):
+    environment.install(made.make_wheel(tmp_path / "wheels", "one", "1"))
+    done = check(environment, "one", "--no-index", "--find-links", tmp_path / "wheels")
+    assert "would change nothing" in done.stdout
+
+
+def test_a_broken_requirement_two_levels_down(environment, ask, tmp_path: Path):
+    """jit refuses the new numlib in its own __init__.py: an error; analysis only requires another: a warning."""
+    wheels = tmp_path / "wheels"
+    refusal = b"import numlib\nif numlib.v > 1:\n    raise ImportError('jit needs numlib 1.26 or less')\n"
+    environment.install(made.make_wheel(wheels, "numlib", "1.26"),
+                        made.make_wheel(wheels, "jit", "1", {"jit/__init__.py": refusal}, ("numlib<1.27",)),
+                        made.make_wheel(wheels, "analysis", "1", requires=("numlib<2", "absent-before")))
+    made.make_wheel(wheels, "numlib", "2.0")
+    made.make_wheel(wheels, "middle", "1", requires=("numlib>=2",))
+    made.make_wheel(wheels, "top", "1", requires=("middle",))
+    report = ask(environment, "top", "--no-index", "--find-links", wheels, code=1)
+    assert kinds(report)["numlib"] == ("upgraded", "1.26", "2.0")
+    assert {one["name"]: one["because"] for one in report["changes"]}["numlib"] == ["top", "middle", "numlib>=2"]
+    [finding] = report["findings"]
+    assert finding["code"] == "PY001" and finding["severity"] == "error"
+    assert "jit 1 refuses numlib 2.0" in finding["headline"]
+    assert not [one for one in report["findings"] if "absent-before" in one["headline"]], "that is so today already"
+    paths = [one["path"] for one in finding["libraries"]]
+    assert all(path.startswith(str(environment.root)) for path in paths), paths
+
+
+def test_a_new_package_refuses_what_is_there(environment, ask, tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "numlib", "2.0"))
+    refusal = b"if 1:\n    raise ImportError('jit needs numlib 1.26 or less')\n"
+    made.make_wheel(wheels, "jit", "1", {"jit/__init__.py": refusal}, ("numlib<1.27",))
+    report = ask(environment, "jit", "--no-deps", "--no-index", "--find-links", wheels, code=1)
+    assert [one["headline"] for one in report["findings"]] == ["jit 1 refuses numlib 2.0: it requires <1.27"]
+
+
+def libraries(seed: int, size: int = 100) -> dict[str, bytes]:
+    return {"vendor/lib/libdnn.so.9": made.noise(size, seed), "vendor/lib/libdnn_ops.so.9": made.noise(size, seed + 1),
+            "vendor/same.txt": b"same"}
+
+
+def test_overwritten_files_of_what_is_there(environment, ask, tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "vendor-cu13", "9.26", libraries(1)))
+    made.make_wheel(wheels, "vendor-cu12", "9.28", libraries(10))
+    report = ask(environment, "vendor-cu12", "--no-index", "--find-links", wheels, code=1)
+    [pair] = report["overwrites"]
+    assert (pair["count"], pair["different"], pair["winner"]) == (3, 2, "vendor-cu12")
+    assert {pair["first"], pair["second"]} == {"vendor-cu12 9.28", "vendor-cu13 9.26"}
+    [finding] = [one for one in report["findings"] if one["code"] == "FI001"]
+    assert finding["headline"] == "vendor-cu12 9.28 would overwrite 2 files of vendor-cu13 9.26"
+    assert finding["severity"] == "error"
+
+
+def test_two_that_come_together(environment, ask, tmp_path: Path):
+    """pip installs one after the other, and what it does then is what was said; uv's order is nobody's to know."""
+    wheels = tmp_path / "wheels"
+    first = made.make_wheel(wheels, "vendor-a", "1", libraries(1), python=">=3.8")
+    second = made.make_wheel(wheels, "vendor-b", "2", libraries(10))
+    made.make_wheel(wheels, "leaf", "1")
+    report = ask(environment, "vendor-a", "vendor-b", "--no-index", "--find-links", wheels, code=1)
+    [pair] = report["overwrites"]
+    assert (pair["count"], pair["different"]) == (3, 2) and report["claimed_twice"] == {"count": 3, "different": 2}
+    if environment.installer == "uv":
+        assert pair["winner"] == "undecided"
+        return
+    environment.install(first, second)
+    content = (environment.site / "vendor/lib/libdnn.so.9").read_bytes()
+    on_disk = "vendor-a" if content == libraries(1)["vendor/lib/libdnn.so.9"] else "vendor-b"
+    assert pair["winner"] == on_disk
+
+
+@pytest.mark.parametrize("requires", [
+    {"a": (), "b": (), "c": ()},
+    {"a": ("b",), "b": (), "c": ("a",)},
+    {"a": (), "b": ("c",), "c": ()},
+    {"a": ("c[x]",), "b": (), "c": ("b ; extra == 'x'",)},
+])
+@pytest.mark.parametrize("pythons", [{}, {"a": ">=3.8"}, {"b": ">=3.8", "c": ">=3.8"}])
+def test_the_last_that_pip_installs(ask, tmp_path: Path, requires, pythons):
+    """All three bring one file; whose it is after a real install is whose it was said to be."""
+    environment = made.Environment(tmp_path / "env", "pip")
+    wheels = tmp_path / "wheels"
+    for i, (name, wanted) in enumerate(requires.items()):
+        made.make_wheel(wheels, f"pkg-{name}", "1", {"shared/data.so.1": made.noise(64, i)},
+                        tuple(f"pkg-{one}" for one in wanted), pythons.get(name, ""))
+    where = ["--no-index", "--find-links", str(wheels)]
+    report = ask(environment, "pkg-a", "pkg-b", "pkg-c", *where, code=None)
+    said = {one["winner"] for one in report["overwrites"]}
+    subprocess.run([environment.root / "bin/python", "-m", "pip", "install", *where, "pkg-a", "pkg-b", "pkg-c"],
+                   check=True, env=environment.variables, capture_output=True)
+    content = (environment.site / "shared/data.so.1").read_bytes()
+    last = next(f"pkg-{name}" for i, name in enumerate(requires) if content == made.noise(64, i))
+    assert said == {last}
+
+
+# ---- what it costs
+
+def big_wheels(directory: Path) -> int:
+    """Two wheels of CUDA libraries, which share paths; the sum of their sizes."""
+    more = [{f"big_{k}/part{i}.bin": made.noise(8 << 20, k + i) for i in range(3)}
+            | {f"big_{k}/file{i}.py": b"" for i in range(400)} for k in (1, 2)]
+    paths = [made.make_wheel(directory, "vendor-cu12", "9.28", {**more[0], **libraries(1)}, stored=True),
+             made.make_wheel(directory, "vendor-cu13", "9.26", {**more[1], **libraries(10)}, stored=True)]
+    return sum(path.stat().st_size for path in paths)
+
+
+def test_three_thousandths_are_fetched(environment, ask, serve, tmp_path: Path):
+    size = big_wheels(tmp_path / "wheels")
+    index = serve(tmp_path / "wheels")
+    report = ask(environment, "vendor-cu12", "vendor-cu13", "--index-url", index.address(), code=1)
+    assert report["bytes_of_wheels"] == size
+    assert report["bytes_fetched"] == index.sent["cohabit"] <= 0.003 * size
+    assert report["claimed_twice"] == {"count": 3, "different": 2}
+    assert not report["unknowns"]
+
+
+def test_a_server_without_ranges(environment, ask, serve, tmp_path: Path):
+    size = big_wheels(tmp_path / "wheels")
+    index = serve(tmp_path / "wheels", ranges=False)
+    report = ask(environment, "vendor-cu12", "vendor-cu13", "--index-url", index.address(), code=1)
+    assert report["claimed_twice"] == {"count": 3, "different": 2}
+    assert report["bytes_fetched"] == index.sent["cohabit"] == size
+    assert len([text for text in report["unknowns"] if "gives no ranges" in text]) == 2
+
+
+@pytest.mark.parametrize("way", ["option", "variable", "netrc"])
+def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
+    big_wheels(tmp_path / "wheels")
+    index = serve(tmp_path / "wheels", login="user:s3cret-word")
+    login = "user:s3cret-word"
+    arguments, variables = [], {}
+    if way == "option":
+        arguments = ["--index-url", index.address(login)]
+    elif way == "variable":
+        variables = {"PIP_INDEX_URL": index.address(login), "UV_DEFAULT_INDEX": index.address(login)}
+    else:
+        netrc = Path(environment.variables["HOME"]) / ".netrc"
+        netrc.write_text("machine 127.0.0.1 login user password s3cret-word\n")
+        netrc.chmod(0o600)
+        arguments = ["--index-url", index.address()]
+    done = check(environment, "vendor-cu12", "vendor-cu13", *arguments, variables=variables, code=1)
+    assert "3 paths claimed twice, 2 of them" in done.stdout
+    assert "s3cret-word" not in done.stdout + done.stderr
+
+
+def test_a_private_index_that_refuses(environment, check, serve, tmp_path: Path):
+    big_wheels(tmp_path / "wheels")
+    index = serve(tmp_path / "wheels", login="user:right")
+    done = check(environment, "vendor-cu12", "--index-url", index.address("user:wr0ng-word"), code=2)
+    assert "wr0ng-word" not in done.stdout + done.stderr
+
+
+# ---- what cannot be installed
+
+def test_only_a_source_distribution(environment, check, serve, tmp_path: Path):
+    (tmp_path / "wheels").mkdir()
+    made.make_sdist(tmp_path / "wheels", "onlysource", "1.0")
+    done = check(environment, "onlysource", "--index-url", serve(tmp_path / "wheels").address(), code=2)
+    assert "--allow-build" in done.stderr and "onlysource" in done.stderr
+    assert "built" not in done.stderr, "setup.py was not run"
+
+
+def test_no_such_distribution(environment, check, serve, tmp_path: Path):
+    (tmp_path / "wheels").mkdir()
+    done = check(environment, "nosuch", "--index-url", serve(tmp_path / "wheels").address(), code=2)
+    assert "nosuch" in done.stderr
+
+
+def test_files_of_requirements_and_constraints(environment, ask, tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    for version in ("1", "2"):
+        made.make_wheel(wheels, "one", version)
+    made.make_wheel(wheels, "two", "1", requires=("one",))
+    (tmp_path / "requirements.txt").write_text("# what we need\n-r more.txt\n")
+    (tmp_path / "more.txt").write_text("two  # and what it needs\n")
+    (tmp_path / "constraints.txt").write_text("one<2\n")
+    report = ask(environment, "-r", tmp_path / "requirements.txt", "-c", tmp_path / "constraints.txt",
+                 "--no-index", "--find-links", wheels)
+    assert kinds(report) == {"one": ("added", None, "1"), "two": ("added", None, "1")}
+    assert {one["name"]: one["because"] for one in report["changes"]} == {"two": ["two"], "one": ["two", "one"]}
+
+
+# ---- strangers' wheels
+
+def damaged(data: bytes, how: str) -> bytes:
+    end = data.rindex(b"PK\5\6")
+    start = int.from_bytes(data[end + 16:end + 20], "little")
+    if how == "cut":
+        return data[:len(data) // 2]
+    if how == "directory behind the end":
+        return data[:end + 16] + b"\xf0\xff\xff\x7f" + data[end + 20:]
+    if how == "more entries than there are":
+        return data[:end + 10] + b"\xf0\xff" + data[end + 12:]
+    if how == "member behind the end":
+        return data[:start + 42] + b"\xf0\xff\xff\x7f" + data[start + 46:]
+    if how == "all members behind the end":
+        at = start
+        while data[at:at + 4] == b"PK\1\2":
+            data = data[:at + 42] + b"\xf0\xff\xff\x7f" + data[at + 46:]
+            at += 46 + sum(int.from_bytes(data[at + k:at + k + 2], "little") for k in (28, 30, 32))
+        return data
+    if how == "no zip":
+        return b"<html>not found</html>" * 100
+    return b""
+
+
+@pytest.mark.parametrize("how", ["cut", "directory behind the end", "more entries than there are",
+                                 "all members behind the end", "no zip", "empty"])
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_damaged_wheel(ask, serve, tmp_path: Path, how: str, ranges: bool):
+    """The index has its metadata, so the installer resolves; what it would overwrite is unknown, and said to be."""
+    environment = made.Environment(tmp_path / "env", "uv")
+    wheel = made.make_wheel(tmp_path / "wheels", "one", "1", requires=("two",))
+    made.make_wheel(tmp_path / "wheels", "two", "1")
+    wheel.write_bytes(damaged(wheel.read_bytes(), how))
+    report = ask(environment, "one", "--index-url", serve(tmp_path / "wheels", ranges=ranges).address())
+    assert kinds(report) == {"one": ("added", None, "1"), "two": ("added", None, "1")}
+    assert any("one-1-py3-none-any.whl" in text for text in report["unknowns"]), report["unknowns"]
+
+
+def test_a_bomb_and_odd_names(ask, serve, tmp_path: Path):
+    environment = made.Environment(tmp_path / "env", "uv")
+    wheels = tmp_path / "wheels"
+    made.make_wheel(wheels, "bomb", "1", {"bomb-1.dist-info/RECORD ": b"", "bomb/__init__.py": b"ImportError" * (50 << 20)})
+    made.make_wheel(wheels, "odd", "1", {"../../outside.py": b"x", "od\nd/a,b \"c\".py": b"1", "odd/\x1b[31m.py": b""})
+    index = serve(wheels)
+    report = ask(environment, "bomb", "odd", "--index-url", index.address())
+    assert any("outside of the environment" in text for text in report["unknowns"])
+    assert report["bytes_fetched"] < 1 << 20
+    assert not (tmp_path / "outside.py").exists() and not list(tmp_path.glob("home-*/cohabit-*"))
+
+
+def test_another_numpy_under_what_is_there(environment, ask, tmp_path: Path):
+    """What the installed files say of the NumPy that they were built with counts before anything is fetched."""
+    library = elfimage.build({"machine": "x86_64", "refs": [{"name": "PyCapsule_GetPointer", "reloc": "glob"}],
+                              "runpath": "module compiled against API version 0x%x but this version of numpy is 0x%x"})
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "numpy", "1.26.4"),
+                        made.make_wheel(wheels, "old", "1", {"old/__init__.py": b"import numpy\n", "old/core.so": library},
+                                        ("numpy",)))
+    made.make_wheel(wheels, "numpy", "2.2.6")
+    report = ask(environment, "numpy==2.2.6", "--no-index", "--find-links", wheels, code=1)
+    [finding] = report["findings"]
+    assert (finding["code"], finding["severity"]) == ("PY005", "error")
+    assert "old 1 is built for NumPy 1, and NumPy 2.2.6 is installed" in finding["headline"]
+    made.make_wheel(wheels, "numpy", "1.26.5")
+    assert ask(environment, "numpy==1.26.5", "--no-index", "--find-links", wheels)["findings"] == []

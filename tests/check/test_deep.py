@@ -1,0 +1,78 @@
+"""`--deep`: the resulting environment is made beside the present one and examined; and guard asks before it installs."""
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import index as made
+import pytest
+
+
+def content(root: Path) -> dict[str, tuple]:
+    return {str(path.relative_to(root)): (path.lstat().st_mode, path.lstat().st_mtime_ns,
+                                          hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "")
+            for path in root.rglob("*") if path.relative_to(root).parts[0] != ".cohabit"}
+
+
+def small_library(directory: Path, name: str, needs: list[str]) -> bytes:
+    """A shared library that needs others."""
+    source = directory / "empty.c"
+    source.write_text("int f(void) { return 1; }\n")
+    for one in needs:
+        subprocess.run(["gcc", "-shared", "-o", directory / one, source, f"-Wl,-soname,{one}"], check=True)
+    out = directory / name
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", out, source, f"-Wl,-soname,{name}", "-Wl,--no-as-needed", "-L", directory,
+                    *[f"-l:{one}" for one in needs], "-Wl,-rpath,$ORIGIN"], check=True)
+    return out.read_bytes()
+
+
+def test_what_only_the_files_tell(environment, ask, tmp_path: Path):
+    """An upgrade of which the extension module needs a library that the new wheel left out."""
+    wheels = tmp_path / "wheels"
+    extension = small_library(tmp_path, "torch_ext.so", ["libgone.so.1"])
+    gone = (tmp_path / "libgone.so.1").read_bytes()
+    environment.install(made.make_wheel(wheels, "torch", "1", {
+        "torch/__init__.py": b"from . import _C\n", "torch/_C.so": extension, "torch/libgone.so.1": gone}))
+    made.make_wheel(wheels, "torch", "2", {"torch/__init__.py": b"from . import _C\n", "torch/_C.so": extension})
+    where = ["--no-index", "--find-links", wheels]
+    before = content(environment.root)
+    shallow = ask(environment, "torch==2", *where)
+    assert not shallow["findings"]
+    deep = ask(environment, "torch==2", *where, "--deep", code=1)
+    assert any("libgone.so.1" in one["headline"] for one in deep["findings"]), deep["findings"]
+    assert ".cohabit-check" not in str(deep), "paths are those of the environment"
+    assert content(environment.root) == before
+    assert not list(tmp_path.glob(".cohabit-check*")), "nothing is left"
+
+
+def test_what_is_broken_already_is_not_said(environment, ask, tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    extension = small_library(tmp_path, "torch_ext.so", ["libgone.so.1"])
+    environment.install(made.make_wheel(wheels, "torch", "1", {"torch/__init__.py": b"from . import _C\n",
+                                                               "torch/_C.so": extension}))
+    made.make_wheel(wheels, "other", "1")
+    deep = ask(environment, "other", "--no-index", "--find-links", wheels, "--deep")
+    assert deep["findings"] == []
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_guard_asks_first(environment, cohabit, tmp_path: Path, force: bool):
+    wheels = tmp_path / "wheels"
+    vendor = [{"vendor/lib/libdnn.so.9": made.noise(100, i)} for i in (1, 2)]
+    environment.install(made.make_wheel(wheels, "vendor-cu13", "9.26", vendor[0]))
+    made.make_wheel(wheels, "vendor-cu12", "9.28", vendor[1])
+    before = content(environment.root)
+    installer = ([environment.root / "bin/python", "-m", "pip"] if environment.installer == "pip" else ["uv", "pip"])
+    done = subprocess.run([cohabit, "guard", "--env", environment.root, *(["--force"] if force else []), "--", *installer,
+                           "install", "--no-index", "--find-links", wheels, "vendor-cu12",
+                           *(["--python", environment.root / "bin/python"] if environment.installer == "uv" else [])],
+                          env=environment.variables, capture_output=True, text=True)
+    assert "would be: error[FI001]: vendor-cu12 9.28 would overwrite 1 file of vendor-cu13 9.26" in done.stderr, done.stderr
+    installed = (environment.site / "vendor_cu12-9.28.dist-info").exists()
+    assert (done.returncode, installed) == ((0, True) if force else (1, False))
+    if not force:
+        assert content(environment.root) == before
+        assert not list(environment.root.glob(".cohabit/snapshots/*")), "not even a snapshot was taken"
+        assert "--force" in done.stderr

@@ -1,0 +1,116 @@
+"""Files that installers do not read themselves: projects, locks, conda's environments."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import index as made
+import pytest
+
+UV_LOCK = """version = 1
+[[package]]
+name = "project"
+version = "0"
+source = { editable = "." }
+dependencies = [{ name = "one", extra = ["more"] }, { name = "elsewhere", marker = "sys_platform == 'win32'" }]
+[[package]]
+name = "one"
+version = "1"
+source = { registry = "x" }
+dependencies = [{ name = "two" }]
+[package.optional-dependencies]
+more = [{ name = "three" }]
+[[package]]
+name = "two"
+version = "2"
+[[package]]
+name = "three"
+version = "3"
+[[package]]
+name = "elsewhere"
+version = "1"
+[[package]]
+name = "unrelated"
+version = "1"
+"""
+POETRY_LOCK = """[[package]]
+name = "one"
+version = "1"
+optional = false
+groups = ["main"]
+[[package]]
+name = "two"
+version = "2"
+optional = false
+[[package]]
+name = "three"
+version = "3"
+optional = false
+groups = ["main", "dev"]
+markers = "python_version > '3'"
+[[package]]
+name = "unrelated"
+version = "1"
+optional = false
+groups = ["dev"]
+[[package]]
+name = "elsewhere"
+version = "1"
+optional = false
+groups = ["main"]
+markers = "sys_platform == 'win32'"
+"""
+PYLOCK = """lock-version = "1.0"
+created-by = "test"
+packages = [ {packages} ]
+"""
+PROJECT = """[project]
+name = "project"
+version = "1"
+dependencies = ["one[more]", "elsewhere ; sys_platform == 'win32'"]
+"""
+CONDA = """name: x
+channels: [conda-forge]
+dependencies:
+  - python=3.11
+  - pip
+  - &anchor
+    pip:
+      - one[more]
+      - --not-a-requirement
+"""
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "pylock.toml", "pyproject.toml", "environment.yml"])
+def test_a_file(environment, ask, tmp_path: Path, name: str):
+    wheels = tmp_path / "wheels"
+    made.make_wheel(wheels, "one", "1", requires=("two", "three ; extra == 'more'"))
+    made.make_wheel(wheels, "one", "9")  # newer than what is locked
+    paths = [made.make_wheel(wheels, "two", "2"), made.make_wheel(wheels, "three", "3"),
+             wheels / "one-1-py3-none-any.whl"]
+    for other in ("elsewhere", "unrelated"):
+        made.make_wheel(wheels, other, "1")
+    packages = ", ".join(
+        f'{{ name = "{path.name.split("-")[0]}", version = "{path.name.split("-")[1]}", wheels = '
+        f'[{{ path = "wheels/{path.name}", hashes = {{ sha256 = "{made.sha256(path)}" }} }}] }}' for path in paths)
+    text = {"uv.lock": UV_LOCK, "poetry.lock": POETRY_LOCK, "pylock.toml": PYLOCK.replace("{packages}", packages),
+            "pyproject.toml": PROJECT, "environment.yml": CONDA}[name]
+    (tmp_path / name).write_text(text)
+    report = ask(environment, "-r", tmp_path / name, "--no-index", "--find-links", wheels)
+    locked = name not in ("pyproject.toml", "environment.yml")
+    found = {one["name"]: one["to"] for one in report["changes"]}
+    assert found == ({"one": "1", "two": "2", "three": "3"} if locked else {"one": "9"})
+    if name == "environment.yml":
+        assert any("2 conda packages" in text for text in report["unknowns"])
+
+
+@pytest.mark.parametrize("name,text", [
+    ("uv.lock", '[[package]]\nname = "--index-url=http://127.0.0.1:1/"\nversion = "1"\nsource = { virtual = "." }\n'),
+    ("poetry.lock", '[[package]]\nname = "--index-url=http://127.0.0.1:1/"\nversion = "1"\n'),
+    ("poetry.lock", "not toml ["), ("uv.lock", ""), ("environment.yml", "a: [b"), ("environment.yml", "*a"),
+    ("environment.yml", "dependencies: 3"),
+])
+def test_a_hostile_file(check, tmp_path: Path, name: str, text: str):
+    environment = made.Environment(tmp_path / "env", "uv")
+    (tmp_path / name).write_text(text)
+    done = check(environment, "-r", tmp_path / name, "--no-index", code=2)
+    assert name in done.stderr

@@ -1,0 +1,58 @@
+"""Addresses in DLPack capsules, old and versioned, laid out by hand after the protocol's header."""
+from __future__ import annotations
+
+import ctypes
+import struct
+
+import pytest
+
+import places  # noqa: F401  (puts the package on sys.path)
+from cohabit._dlpack import Tap, judge, read_capsule
+
+new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+
+
+def tensor(data, offset=0):
+    """DLTensor: data, device, ndim, dtype, shape, strides, byte_offset."""
+    return struct.pack("<QiiiBBHQQQ", data, 1, 0, 1, 0, 32, 1, 0, 0, offset)
+
+
+def old(data, offset=0):
+    return tensor(data, offset) + struct.pack("<QQ", 0, 0), b"dltensor"
+
+
+def versioned(data, offset=0, major=1, flags=0):
+    return struct.pack("<IIQQQ", major, 1, 0, 0, flags) + tensor(data, offset), b"dltensor_versioned"
+
+
+class Producer:
+    def __init__(self, layout):
+        self.bytes, self.name = ctypes.create_string_buffer(layout[0], len(layout[0])), layout[1]
+
+    def __dlpack__(self, stream=None):
+        return new(ctypes.addressof(self.bytes), self.name, None)
+
+    def __dlpack_device__(self):
+        return 1, None
+
+
+@pytest.mark.parametrize("layout, found", [
+    (old(4096), (4096, False)), (old(4096, 64), (4160, False)), (old(0), (None, False)),
+    (versioned(4096, 8), (4104, False)), (versioned(4096, flags=2), (4096, True)), (versioned(4096, flags=1), (4096, False)),
+    (versioned(4096, major=2), (None, False)), ((bytes(200), b"something else"), (None, False)),
+])
+def test_capsules(layout, found) -> None:
+    producer = Producer(layout)
+    assert read_capsule(producer.__dlpack__()) == found
+
+
+def test_what_became_of_it() -> None:
+    def share(begin, end):
+        tap = Tap(Producer(begin))
+        tap.__dlpack__(stream=None, max_version=(1, 0), copy=None)  # a producer that knows the stream only
+        assert tap.__dlpack_device__() == (1, 0)
+        return judge(tap, "tensor", Producer(end))
+
+    assert share(old(4096), old(4096)).copied is False and share(old(4096), old(8192)).copied is True
+    assert share(versioned(4096, flags=2), old(4096)).copied is True and share(old(4096), old(0)).copied is None
+    assert share(old(4096), versioned(4000, 96)).copied is False

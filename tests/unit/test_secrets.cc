@@ -1,0 +1,51 @@
+// Addresses as pip, conda and their like take them; the parts that must not be shown.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/secrets.h"
+
+using namespace cohabit;
+
+namespace {
+
+std::string hidden(std::string text) {
+  for (const auto& [begin, end] : find_credentials(text))
+    text.replace(begin, end - begin, end - begin, 'x');
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("secrets: users, tokens of channels and parameters in addresses") {
+  CHECK(hidden("https://u:pw@host/simple") == "https://xxxx@host/simple");
+  CHECK(hidden("see https://tok@host, https://a@b@host/") ==
+        "see https://xxx@host, https://xxx@host/");
+  CHECK(hidden("https://host/t/abc-1/main") == "https://host/t/xxxxx/main");
+  CHECK(hidden("https://host/t/abc") == "https://host/t/xxx");
+  CHECK(hidden("https://host/a?x=1&token=abc&y=2#k=v") == "https://host/a?x=1&token=xxx&y=2#k=v");
+  CHECK(hidden("https://host/?api_key=abc") == "https://host/?api_key=xxx");
+  CHECK(hidden("https://h/?u=https://a:b@c/") == "https://h/?u=https://xxx@c/");
+}
+
+TEST_CASE("secrets: what is none stays") {
+  for (const char* text :
+       {"https://host/a@b", "https://host/?x=a@b", "a@b", "://", "https://", "https://@host",
+        "f\"http://{user}:{pw}@host\"", "http://%s:%s@host", "\"https://\" + name + \"@host\"",
+        "https://host/tt/abc/", "https://host?a"})
+    CHECK(hidden(text) == text);
+}
+
+TEST_CASE("secrets: many marks in one line take linear time") {
+  std::string text;
+  for (int i = 0; i < 1 << 20; i++) text += "://";
+  CHECK(find_credentials(text).empty());
+}
+
+TEST_CASE("secrets: names of variables") {
+  for (const char* name : {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "token", "X_AUTH"})
+    CHECK(names_secret(name));
+  for (const char* name : {"PATH", "HOME", "LD_LIBRARY_PATH"}) CHECK_FALSE(names_secret(name));
+  CHECK(secret_values({{"A_TOKEN", "123456"}, {"B_TOKEN", "12345"}, {"C", "abcdefgh"}}) ==
+        std::vector<std::string>{"123456"});
+}
