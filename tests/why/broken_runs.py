@@ -83,8 +83,15 @@ def class32(pattern: str) -> Callable[[Place], None]:
     return lambda place: place.copy.patch(pattern, 4, b"\x01")
 
 
+DT_RPATH, DT_RUNPATH = 15, 29
+
+
 def old_libraries(environment: str, *directories: str) -> Callable[[Place], None]:
+    """LD_LIBRARY_PATH names libraries of an older toolkit. Wheels of torch have a DT_RPATH, which comes before that
+    variable; here they have the DT_RUNPATH of conda and of distributions, which comes after it."""
     def set_path(place: Place) -> None:
+        for name in ("torch_global_deps", "torch_cuda", "torch_cuda_linalg", "c10_cuda", "torch_python"):
+            place.copy.replace_tag(f"torch/lib/lib{name}.so", DT_RPATH, DT_RUNPATH)
         place.library_path(*(place.others(environment) / one for one in directories))
         place.variables["LD_BIND_NOW"] = "1"  # what is missing shows at the import, not in the first call
     return set_path
@@ -260,7 +267,7 @@ SCENARIOS = [
            without("setuptools", "setuptools-*.dist-info", "pkg_resources"), IMPORT_PADDLE),
     *(Broken(f"{name}-without-{module}", environment, ["missing-module"], without(module), code)
       for name, environment, module, code in (
-        ("torch", "cpu", "sympy", IMPORT_TORCH), ("torch", "serving", "typing_extensions.py", IMPORT_TORCH),
+        ("paddle", "cpu", "opt_einsum", IMPORT_PADDLE), ("torch", "serving", "typing_extensions.py", IMPORT_TORCH),
         ("tensorflow", "cpu", "wrapt", IMPORT_TF), ("jax", "newest", "ml_dtypes", "import jax"),
         ("keras", "cpu", "optree", IMPORT_TF))),
     Broken("conflict-1", "ocr", ["symbol-leak-segv"], nothing, "import paddleocr"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -53,6 +54,27 @@ class EnvironmentCopy:
         content = bytearray(self.find(pattern).read_bytes())
         content[at:at + len(value)] = value
         self.replace(pattern, bytes(content))
+
+    def replace_tag(self, pattern: str, old: int, new: int) -> None:
+        """Gives an entry of the dynamic section another tag (64-bit, little-endian)."""
+        path = self.find(pattern)
+        self.remove(pattern)
+        shutil.copyfile(self.original / path.relative_to(self.root), path)
+        self._added.append(path)
+        with path.open("r+b") as file:
+            header = file.read(64)
+            at, size, count = *struct.unpack_from("<Q", header, 32), *struct.unpack_from("<HH", header, 54)
+            for number in range(count):
+                file.seek(at + number * size)
+                kind, _, offset, _, _, length = struct.unpack("<IIQQQQ", file.read(40))
+                if kind == 2:  # PT_DYNAMIC
+                    for place in range(offset, offset + length, 16):
+                        file.seek(place)
+                        if struct.unpack("<Q", file.read(8))[0] == old:
+                            file.seek(place)
+                            file.write(struct.pack("<Q", new))
+                            return
+        raise ValueError(f"no tag {old} in {pattern}")
 
     def edit(self, pattern: str, old: str, new: str) -> None:
         text = self.find(pattern).read_text()

@@ -23,23 +23,29 @@ import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "scripts")]
 
 import broken_runs  # noqa: E402
+import environments  # noqa: E402
 import healthy_runs  # noqa: E402
 from environment_copy import EnvironmentCopy  # noqa: E402
 
+# Beside those of tests/wheels: what a service and a test run need.
+OWN_ENVIRONMENTS = {"server": {"python": "3.11", "gigabytes": 1, "requirements": [
+    "uvicorn", "fastapi", "pytest", "pip", "setuptools<80", "wheel", "numpy<2", "pandas", "matplotlib", "absl-py", "tqdm"]}}
 HERE = Path(__file__).resolve().parent
 Scenario = broken_runs.Broken | healthy_runs.Healthy
-MOST_LINES = 6000  # the ends of longer logs are kept: begin and end
+MOST_LINES = 4000  # the ends of longer logs are kept: begin and end
 SECONDS = 240
 
 PROGRAM = """
-import logging, random, sys, time
+import itertools, logging, random, sys, time
 logging.basicConfig(level=logging.DEBUG, stream=sys.stderr,
-                    format="%(asctime)s %(levelname)s [%(process)d] %(name)s:%(lineno)d %(message)s")
+                    format="%(asctime)s %(levelname)s [4711] %(name)s:%(lineno)d %(message)s")
+clock = itertools.count(1760000000)  # the archive stays small
+logging.Formatter.formatTime = lambda self, record, form=None: time.strftime("%Y-%m-%d %H:%M:%S,000", time.gmtime(next(clock)))
 log = logging.getLogger("trainer")
-chance = random.Random(1)  # the archive stays small
+chance = random.Random(1)
 def work(count):
     for i in range(count):
         kind = chance.randrange(12)
@@ -82,6 +88,8 @@ class Maker:
         self.failed = False  # a run of the scenario
 
     def original(self, name: str) -> Path:
+        if name in OWN_ENVIRONMENTS:
+            return environments.make(name, OWN_ENVIRONMENTS[name])
         found = [path for path in sorted(self.envs.iterdir()) if path.name.rpartition("-")[0] == name or path.name == name]
         if not found:
             raise FileNotFoundError(f"no environment {name} in {self.envs}")
