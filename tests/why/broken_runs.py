@@ -109,6 +109,17 @@ def small_shm(place: Place) -> None:
     place.wrapper = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=512k tmpfs /dev/shm && exec "$@"', "sh"]
 
 
+def small_disk(place: Place) -> None:
+    directory = place.scratch / "results"
+    directory.mkdir()
+    place.variables["RESULTS"] = str(directory)
+    place.wrapper = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=512k tmpfs {directory} && exec "$@"', "sh"]
+
+
+def no_toolkit(place: Place) -> None:
+    place.wrapper = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /usr/local && exec "$@"', "sh"]
+
+
 def read_only_cache(place: Place) -> None:
     directory = place.scratch / "torchinductor_user"
     directory.mkdir()
@@ -189,6 +200,28 @@ CUDA_EXTENSION = """
 from torch.utils.cpp_extension import CUDAExtension
 print(CUDAExtension("fused", ["fused.cu"]))
 """
+BUILD = """
+import pathlib, subprocess, sys, tempfile
+place = pathlib.Path(tempfile.mkdtemp())
+(place / "setup.py").write_text("from setuptools import setup, Extension\\nsetup(name='fast', version='1.0', "
+                                "ext_modules=[Extension('fast', ['fast.c'])])\\n")
+(place / "fast.c").write_text("int x;\\n")
+subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "--no-build-isolation", str(place)], check=True)
+"""
+TWO_PINS = """
+import pathlib, subprocess, sys, tempfile, zipfile
+place = pathlib.Path(tempfile.mkdtemp())
+for name, version, needs in (("runtime", "11.8", ""), ("runtime", "12.4", ""), ("detector", "1.0", "runtime<12"),
+                             ("reader", "2.0", "runtime>=12")):
+    with zipfile.ZipFile(place / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        info = f"{name}-{version}.dist-info"
+        wheel.writestr(info + "/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n"
+                       + (f"Requires-Dist: {needs}\\n" if needs else ""))
+        wheel.writestr(info + "/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(info + "/RECORD", "")
+subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "--find-links", str(place), "detector", "reader"],
+               check=True)
+"""
 INDUCTOR = """
 import torch
 print(torch.compile(lambda x: x.sin() + x.cos())(torch.ones(64)))
@@ -244,10 +277,9 @@ SCENARIOS = [
            lambda place: (place.copy.add(place.copy.site / "numpy/_core/_multiarray_umath.cpython-39-x86_64-linux-gnu.so",
                                          place.copy.find("numpy/_core/_multiarray_umath*.so").read_bytes()),
                           place.copy.remove("numpy/_core/_multiarray_umath.cpython-311*.so")), IMPORT_NUMPY),
-    Broken("old-nvjitlink-in-path", "cpu", ["nvjitlink-symbol-version"],
-           old_libraries("serving", "nvidia/nvjitlink/lib"), IMPORT_TORCH),
-    Broken("old-cublas-in-path", "cpu", ["cublaslt-symbol-version", "same-soname-missing-symbol"],
-           old_libraries("ocr", "nvidia/cublas/lib"), IMPORT_TORCH),
+    Broken("old-cudnn-in-path", "cpu", ["ld-path-shadows-wheel", "cudnn-first-loader-or-too-old"],
+           old_libraries("serving", "nvidia/cudnn/lib"), "import torch\nversion = torch.backends.cudnn.version()\n"
+           "assert version >= 90800, version  # torch raises once only"),
     Broken("old-nccl-in-path", "cpu", ["nccl-symbol-version"], old_libraries("ocr", "nvidia/nccl/lib"), IMPORT_TORCH),
     Broken("old-cudart-in-path", "cpu", ["same-soname-missing-symbol"],
            old_libraries("ocr", "nvidia/cuda_runtime/lib"), IMPORT_TORCH),
@@ -261,6 +293,10 @@ SCENARIOS = [
            IMPORT_TORCH),
     Broken("cv2-of-numpy-1", "conflict5", ["numpy-abi"], lent("arrays3.11", "numpy", "numpy.libs"), "import cv2"),
     Broken("pandas-needs-numpy-2", "packages", ["numpy-abi"], lent("conflict5", "numpy", "numpy.libs"), "import pandas"),
+    Broken("full-disk", "server", ["disk-full"], small_disk,
+           "import numpy, os\nnumpy.save(os.environ['RESULTS'] + '/embeddings.npy', numpy.ones(1 << 20))"),
+    Broken("no-compiler", "server", ["compiler-not-found"], variable("CC", "/opt/toolchain/bin/gcc"), BUILD),
+    Broken("two-pins", "server", ["pip-pin-conflict"], nothing, TWO_PINS),
     Broken("numpy-bool", "cpu", ["numpy-removed-name"], nothing, "import numpy as np\nprint(np.zeros(2, dtype=np.float_))"),
     Broken("shm-full", "cpu", ["shm-full"], small_shm, DATALOADER),
     Broken("paddle-without-setuptools", "ocr", ["missing-module"],
@@ -269,7 +305,7 @@ SCENARIOS = [
       for name, environment, module, code in (
         ("paddle", "cpu", "opt_einsum", IMPORT_PADDLE), ("torch", "serving", "typing_extensions.py", IMPORT_TORCH),
         ("tensorflow", "cpu", "wrapt", IMPORT_TF), ("jax", "newest", "ml_dtypes", "import jax"),
-        ("keras", "cpu", "optree", IMPORT_TF))),
+        ("tensorflow", "cpu", "astunparse", IMPORT_TF))),
     Broken("conflict-1", "ocr", ["symbol-leak-segv"], nothing, "import paddleocr"),
     Broken("conflict-2", "cpu", ["symbol-leak-segv"], nothing, IMPORT_TF + "\n" + IMPORT_PADDLE),
     Broken("conflict-4", "conflict4", ["symbol-leak-segv"], nothing,
@@ -315,7 +351,7 @@ SCENARIOS = [
            lambda place: place.copy.edit("jaxlib/version.py", "0.12.0.1", "0.10.0"), "import jax"),
     Broken("unknown-xla-flag", "newest", ["xla-flags-unknown"], variable("XLA_FLAGS", "--xla_gpu_nonexistent_fusion=true"),
            "import jax\nprint(jax.numpy.ones(2) + 1)"),
-    Broken("no-toolkit", "cpu", ["toolkit-not-found"], nothing, CUDA_EXTENSION),
+    Broken("no-toolkit", "cpu", ["toolkit-not-found"], no_toolkit, CUDA_EXTENSION),
     Broken("read-only-cache", "cpu", ["compute-cache-permission"], read_only_cache, INDUCTOR),
     Broken("one-opencv-uninstalled", "ocr", ["overlapping-distributions"], one_opencv_uninstalled,
            "import cv2\nprint(cv2.imread('page.png'))"),

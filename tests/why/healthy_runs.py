@@ -130,7 +130,7 @@ log.info("%s", ctranslate2.get_supported_compute_types("cpu"))
 index = faiss.IndexFlatL2(8); index.add(numpy.random.rand(100, 8).astype("float32")); log.info("%d", index.ntotal)
 """
 OCR = "import torch\nimport paddleocr\nlog.info('paddleocr %s', paddleocr.__version__)\n" + PADDLE
-SENTENCES = "import sentencepiece\nlog.info('sentencepiece %s', sentencepiece.__version__)\n"
+SENTENCES = "import sentencepiece\nlog.info('sentencepiece: %s', sentencepiece.SentencePieceProcessor())\n"
 OPTIONAL = """
 import importlib
 for name in ("flash_attn", "xformers", "apex", "tensorrt", "bitsandbytes", "deepspeed"):
@@ -264,8 +264,8 @@ absl_log.warning("Error in a previous attempt, going on"); absl_log.error("CANCE
 BOOSTED = """
 import xgboost, numpy
 data = xgboost.DMatrix(numpy.random.rand(200, 4), label=numpy.random.randint(0, 2, 200))
-xgboost.train({"verbosity": 2, "nonsense": 1, "objective": "binary:logistic", "eval_metric": ["auc", "logloss"]}, data, 15, evals=[(data, "train")])
-xgboost.XGBClassifier(n_estimators=3).fit(numpy.random.rand(20, 2), numpy.arange(20) % 2).save_model("/tmp/why.json")
+model = xgboost.train({"verbosity": 2, "nonsense": 1, "objective": "binary:logistic", "eval_metric": ["auc", "logloss"]}, data, 15, evals=[(data, "train")])
+model.save_model("/tmp/why.deprecated"); model.save_model("/tmp/why.json")
 """
 SESSIONS = ORT.replace("severity(0)", "severity(1)") + """
 options = onnxruntime.SessionOptions(); options.enable_profiling = False; options.intra_op_num_threads = 2

@@ -32,10 +32,13 @@ from environment_copy import EnvironmentCopy  # noqa: E402
 
 # Beside those of tests/wheels: what a service and a test run need.
 OWN_ENVIRONMENTS = {"server": {"python": "3.11", "gigabytes": 1, "requirements": [
-    "uvicorn", "fastapi", "pytest", "pip", "setuptools<80", "wheel", "numpy<2", "pandas", "matplotlib", "absl-py", "tqdm"]}}
+    "uvicorn", "fastapi", "pytest", "pip", "setuptools<80", "wheel", "numpy<2", "pandas", "matplotlib", "absl-py", "tqdm"]},
+    "arrays3.11": {"python": "3.11", "gigabytes": 0.6, "requirements": ["numpy==2.2.6"]}}
 HERE = Path(__file__).resolve().parent
 Scenario = broken_runs.Broken | healthy_runs.Healthy
-MOST_LINES = 4000  # the ends of longer logs are kept: begin and end
+MOST_LINES = 5000  # the ends of longer logs are kept: begin and end
+END_OF_PYTHON = re.compile(rb"(?:\[rank\d\]: )?# (?:destroy|cleanup\[\d\]|wipe|clear) ")  # thousands of lines of `python -v`
+MOST_ENDS = 200
 SECONDS = 240
 
 PROGRAM = """
@@ -151,6 +154,9 @@ class Maker:
             text = text.replace(path.encode(), name.encode())
         text = re.sub(rb"/opt/env/(\w+[\w.]*)-[0-9a-f]{12}", rb"/opt/env/\1", text)
         lines = [line for line in text.split(b"\n") if not line.startswith(b"Looking in ")]
+        ends = [at for at, line in enumerate(lines) if END_OF_PYTHON.match(line)]
+        for at in reversed(ends[MOST_ENDS:]):
+            del lines[at]
         if len(lines) > MOST_LINES:
             lines = lines[:MOST_LINES // 2] + lines[-MOST_LINES // 2:]
         return b"\n".join(lines)
@@ -207,8 +213,9 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.keep.mkdir(parents=True, exist_ok=True)
     groups: dict[tuple[str, str], list[tuple[int, Scenario]]] = {}
+    made = {path.name.rpartition("-")[0] for path in arguments.keep.iterdir()}
     for number, scenario in enumerate([*broken_runs.SCENARIOS, *healthy_runs.SCENARIOS]):
-        if arguments.only in scenario.name and not list(arguments.keep.glob(f"{scenario.name}-*")):
+        if arguments.only in scenario.name and scenario.name not in made:
             groups.setdefault((type(scenario).__name__, scenario.environment), []).append((number, scenario))
     with ThreadPoolExecutor(max_workers=3) as pool:
         list(pool.map(lambda item: make_group(

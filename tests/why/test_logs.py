@@ -18,6 +18,7 @@ LOGS = all_logs()
 @pytest.mark.skipif(not LOGS, reason="logs.tar.xz is not there: tests/why/make_logs.py makes it")
 def test_cause_is_the_first_answer(cohabit: str):
     broken = [log for log in LOGS if log.causes]
+    assert len(broken) >= 60
     wrong = {log.name: answers[:2] for log in broken
              if (answers := slugs(why(cohabit, log.text)))[:1] == [] or answers[0] not in log.causes}
     assert len(wrong) <= 0.1 * len(broken), wrong
@@ -26,4 +27,5 @@ def test_cause_is_the_first_answer(cohabit: str):
 @pytest.mark.skipif(not LOGS, reason="logs.tar.xz is not there: tests/why/make_logs.py makes it")
 def test_healthy_runs_have_no_answer(cohabit: str):
     healthy = [log for log in LOGS if not log.causes]
+    assert len(healthy) >= 50
     assert {log.name: answers for log in healthy if (answers := slugs(why(cohabit, log.text)))} == {}
