@@ -58,6 +58,12 @@ LANGUAGES = [
      "w193": "%1 is not a valid Win32 application."},
     {"w126": "找不到指定的模块。", "w127": "找不到指定的程序。", "w1114": "动态链接库(DLL)初始化例程失败。",
      "w193": "%1 不是有效的 Win32 应用程序。"},
+    {"w126": "Не найден указанный модуль.", "w127": "Не найдена указанная процедура.",
+     "w1114": "Произошел сбой в программе инициализации библиотеки динамической компоновки (DLL).",
+     "w193": "%1 не является приложением Win32."},
+    {"w126": "Le module spécifié est introuvable.", "w127": "La procédure spécifiée est introuvable.",
+     "w1114": "Une routine d'initialisation d'une bibliothèque de liens dynamiques (DLL) a échoué.",
+     "w193": "%1 n'est pas une application Win32 valide."},
 ]
 PREFIXES = ["", "[rank3]: ", "(APIServer pid=77) ", "2026-01-02T03:04:05.678Z ", "app-1  | ", "\x1b[31m", "\t"]
 
