@@ -67,18 +67,10 @@ def doctor(
     replay       simulate a trace file recorded by `cohabit trace` instead
     arguments    further command-line arguments, as they are
     """
-    line = [command(), "doctor", "--format", "json"]
-    if environment is not None:
-        line.append(os.fspath(environment))
-    names = imports if isinstance(imports, str) else ",".join(imports)
-    if names:
-        line += ["--imports", names]
-    if trace:
-        line.append("--trace")
+    line = ["--trace"] if trace else []
     if replay is not None:
         line += ["--replay", os.fspath(replay)]
-    line += arguments
-    return json.loads(_run(line))
+    return _report("doctor", environment, imports, [*line, *arguments])
 
 
 def verify(
@@ -95,16 +87,21 @@ def verify(
     repair       start the children with this repair, a file of `cohabit fix --write`
     arguments    further command-line arguments, as they are: ["--jobs", "2", "--cached"]
     """
-    line = [command(), "verify", "--format", "json"]
+    line = [] if repair is None else ["--repair", os.fspath(repair)]
+    return _report("verify", environment, imports, [*line, *arguments])
+
+
+def _report(
+    name: str, environment: StrPath | None, imports: str | Iterable[str], arguments: list[str]
+) -> dict[str, Any]:
+    """What the command of that name says of imports, or of all, as JSON."""
+    line = [command(), name, "--format", "json"]
     if environment is not None:
         line.append(os.fspath(environment))
     names = imports if isinstance(imports, str) else ",".join(imports)
     if names:
         line += ["--imports", names]
-    if repair is not None:
-        line += ["--repair", os.fspath(repair)]
-    line += arguments
-    return json.loads(_run(line))
+    return json.loads(_run([*line, *arguments]))
 
 
 def why(

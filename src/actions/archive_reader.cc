@@ -17,6 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
+#include "base/paths.h"
+
 namespace cohabit {
 namespace {
 
@@ -30,24 +33,8 @@ constexpr uint64_t kMaxHead = 4 << 20;
 // to fill a disk.
 constexpr uint64_t kAlwaysFree = 64 << 20, kMaxRatio = 500;
 
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-// Relative, and without ".." and the like.
 bool stays_inside(std::string_view path) {
-  if (path.empty() || path.size() >= PATH_MAX || path.find('\0') != path.npos) return false;
-  size_t depth = 0;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == ".." || ++depth > kMaxDepth) return false;
-    begin = end + 1;
-  }
-  return true;
+  return path.size() < PATH_MAX && stays_below(path, kMaxDepth);
 }
 
 std::string_view text_of(const char* text) {
@@ -58,12 +45,15 @@ std::string_view text_of(const char* text) {
 class Input {
  public:
   Input(const std::string& path, uint64_t most)
-      : path_(path), most_(most), stream_(ZSTD_createDStream(), ZSTD_freeDStream) {}
+      : path_(path),
+        most_(most),
+        input_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+        open_error_(errno),
+        stream_(ZSTD_createDStream(), ZSTD_freeDStream) {}
 
-  Result<void> open() {
-    input_.fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (input_.fd < 0) return fail(fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
-    return {};
+  Result<void> check_open() const {
+    if (input_.is_open()) return {};
+    return fail(fmt::format("cannot read {}: {}", path_, std::strerror(open_error_)));
   }
 
   // The next bytes; none: the end, or error() says why.
@@ -100,7 +90,7 @@ class Input {
  private:
   bool refill() {
     ssize_t count = 0;
-    do count = ::read(input_.fd, packed_.data(), packed_.size());
+    do count = ::read(input_.get(), packed_.data(), packed_.size());
     while (count < 0 && errno == EINTR);
     if (count < 0) refuse(std::strerror(errno));
     if (count == 0 && in_frame_) refuse(fmt::format("it ends too early, at byte {}", consumed_));
@@ -116,8 +106,9 @@ class Input {
 
   const std::string& path_;
   const uint64_t most_;
+  const Descriptor input_;
+  const int open_error_;
   std::unique_ptr<ZSTD_DStream, size_t (*)(ZSTD_DStream*)> stream_;
-  Descriptor input_;
   std::vector<char> packed_ = std::vector<char>(ZSTD_DStreamInSize());
   std::vector<char> unpacked_ = std::vector<char>(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in_{nullptr, 0, 0};
@@ -136,7 +127,7 @@ class Unpacker {
         archive_(archive_read_new(), archive_read_free) {}
 
   Result<void> run() {
-    if (auto good = input_.open(); !good) return good;
+    if (auto good = input_.check_open(); !good) return good;
     archive_read_support_format_tar(archive_.get());
     if (archive_read_open(archive_.get(), &input_, nullptr, read_input, nullptr) != ARCHIVE_OK)
       return damaged();
@@ -220,9 +211,9 @@ class Unpacker {
     if (size < 0 || static_cast<uint64_t>(size) > limits_.file_size)
       return refuse(fmt::format("\"{}\" claims to have {} bytes", inside, size));
     const mode_t mode = (archive_entry_perm(entry) & 0111) != 0 ? 0700 : 0600;
-    const Descriptor file{::open((directory_ + "/" + inside).c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)};
-    if (file.fd < 0 || ::ftruncate(file.fd, size) != 0) return cannot_make(inside);
+    const Descriptor file(::open((directory_ + "/" + inside).c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    if (!file.is_open() || ::ftruncate(file.get(), size) != 0) return cannot_make(inside);
     while (true) {
       const void* block = nullptr;
       size_t length = 0;
@@ -232,7 +223,7 @@ class Unpacker {
       if (status < ARCHIVE_WARN) return damaged();
       if (offset < 0 || offset > size || length > static_cast<uint64_t>(size - offset))
         return refuse(fmt::format("a part of \"{}\" lies behind its end", inside));
-      if (!write_at(file.fd, static_cast<const char*>(block), length, offset))
+      if (!write_at(file.get(), static_cast<const char*>(block), length, offset))
         return cannot_make(inside);
     }
   }

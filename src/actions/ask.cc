@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/descriptor.h"
+
 namespace cohabit {
 namespace {
 
@@ -27,25 +29,18 @@ std::vector<char*> words_of(const std::vector<std::string>& command) {
 
 // A file without a name, in memory: it takes what is written without anybody reading meanwhile.
 struct Scratch {
-  int fd = ::memfd_create("cohabit", MFD_CLOEXEC);
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    if (fd >= 0) ::close(fd);
-  }
+  const Descriptor file{::memfd_create("cohabit", MFD_CLOEXEC)};
   bool put(const std::string& text) const {
-    return ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-           ::lseek(fd, 0, SEEK_SET) == 0;
+    return write_all(file.get(), text) && ::lseek(file.get(), 0, SEEK_SET) == 0;
   }
   std::string text() const {
-    const off_t size = ::lseek(fd, 0, SEEK_END);
+    const off_t size = ::lseek(file.get(), 0, SEEK_END);
     std::string result(size > 0 && size <= kMostHeard ? static_cast<size_t>(size) : 0, '\0');
-    const ssize_t count = ::pread(fd, result.data(), result.size(), 0);
+    const ssize_t count = ::pread(file.get(), result.data(), result.size(), 0);
     result.resize(count > 0 ? static_cast<size_t>(count) : 0);
     return result;
   }
-  bool is_too_long() const { return ::lseek(fd, 0, SEEK_END) > kMostHeard; }
+  bool is_too_long() const { return ::lseek(file.get(), 0, SEEK_END) > kMostHeard; }
 };
 
 // Until its end, or until the patience is used up.
@@ -89,13 +84,13 @@ std::string ask_program(const std::vector<std::string>& command, int patience) {
 Result<Answer> hear_program(const std::vector<std::string>& command, const std::string& input) {
   std::vector<char*> words = words_of(command);
   const Scratch in, out, err;
-  if (in.fd < 0 || out.fd < 0 || err.fd < 0 || !in.put(input))
+  if (!in.file.is_open() || !out.file.is_open() || !err.file.is_open() || !in.put(input))
     return fail(fmt::format("no memory to run {}: {}", command[0], std::strerror(errno)));
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, in.fd, 0);
-  ::posix_spawn_file_actions_adddup2(&files, out.fd, 1);
-  ::posix_spawn_file_actions_adddup2(&files, err.fd, 2);
+  ::posix_spawn_file_actions_adddup2(&files, in.file.get(), 0);
+  ::posix_spawn_file_actions_adddup2(&files, out.file.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&files, err.file.get(), 2);
   pid_t child = 0;
   const int failed = ::posix_spawnp(&child, words[0], &files, nullptr, words.data(), environ);
   ::posix_spawn_file_actions_destroy(&files);

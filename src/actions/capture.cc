@@ -14,6 +14,7 @@
 #include "actions/archive_reader.h"
 #include "actions/archive_writer.h"
 #include "actions/path_walker.h"
+#include "base/descriptor.h"
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "base/tree.h"
@@ -108,8 +109,9 @@ std::string read_part(int fd, uint64_t begin, uint64_t end) {
 std::map<uint64_t, std::string> read_parts(const std::string& path, const Content& content) {
   std::map<uint64_t, std::string> parts;
   const TouchLog::Ranges& ranges = content.ranges;
-  const int fd = ranges.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return parts;
+  if (ranges.empty()) return parts;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return parts;
   const uint64_t size = content.size > 0 ? content.size : UINT64_MAX;
   for (auto at = ranges.begin(); at != ranges.end();) {
     const uint64_t begin = at->first;
@@ -117,10 +119,9 @@ std::map<uint64_t, std::string> read_parts(const std::string& path, const Conten
     for (++at; at != ranges.end() && at->first <= end; ++at) end = std::max(end, at->second);
     end = std::min(end, size);
     if (begin >= end) continue;
-    std::string bytes = read_part(fd, begin, end);
+    std::string bytes = read_part(file.get(), begin, end);
     if (!bytes.empty()) parts.emplace(begin, std::move(bytes));
   }
-  ::close(fd);
   return parts;
 }
 

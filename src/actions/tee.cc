@@ -11,6 +11,8 @@
 #include <csignal>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace cohabit {
 namespace {
 
@@ -19,16 +21,6 @@ constexpr int kPatience = 100;                  // milliseconds for what comes a
 
 void close_if_open(int& descriptor) {
   if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
-}
-
-void write_all(int descriptor, const char* data, size_t size) {
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor, data, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody reads it any more
-    data += written;
-    size -= static_cast<size_t>(written);
-  }
 }
 
 // A terminal of our own in place of the user's: same size, and nothing done to the bytes, which the
@@ -102,7 +94,8 @@ bool Tee::copy_some(Channel& channel) {
     close_if_open(channel.ours);
     return false;
   }
-  write_all(channel.shown, buffer, static_cast<size_t>(got));
+  // It fails where nobody reads it any more.
+  (void)write_all(channel.shown, {buffer, static_cast<size_t>(got)});
   if (kept_.size() < kMostKept) kept_.append(buffer, static_cast<size_t>(got));
   return true;
 }

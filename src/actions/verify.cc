@@ -19,6 +19,7 @@
 #include <system_error>
 
 #include "actions/runtime_library.h"
+#include "base/descriptor.h"
 #include "base/scratch.h"
 #include "base/variables.h"
 
@@ -29,21 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 // The descriptors by which the child knows its channel, and libcohabit_crash.so its file.
 constexpr int kChannel = 3, kCrashFile = 4;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 // Words as exec takes them.
 class Words {
@@ -237,11 +223,11 @@ Result<VerifiedRun> verify_imports(const std::string& python,
   Descriptor writing(ends[1]);
   const Descriptor crash_file(::memfd_create("cohabit-crash", MFD_CLOEXEC));
   const Child child{Words(arguments_of(python, imports)),
-                    Words(environment_of(changes, crash_file.number() >= 0)),
+                    Words(environment_of(changes, crash_file.is_open())),
                     directory.path(),
                     limits,
-                    writing.number(),
-                    crash_file.number()};
+                    writing.get(),
+                    crash_file.get()};
 
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::milliseconds(static_cast<int64_t>(limits.seconds * 1000));
@@ -251,14 +237,14 @@ Result<VerifiedRun> verify_imports(const std::string& python,
   writing.close();
   Account account;
   int status = 0;
-  const bool in_time = listen(reading.number(), end, account) && wait_for(pid, end, status);
+  const bool in_time = listen(reading.get(), end, account) && wait_for(pid, end, status);
   ::kill(-pid, SIGKILL);  // it, where it hangs, and what it has left behind
   if (!in_time) ::waitpid(pid, &status, 0);
   VerifiedRun run;
   run.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   account.conclude(status, !in_time, run);
   if (run.outcome == Outcome::kSignal)
-    run.frames = read_crash_report(read_whole(crash_file.number()), pid, WTERMSIG(status));
+    run.frames = read_crash_report(read_whole(crash_file.get()), pid, WTERMSIG(status));
   return run;
 }
 

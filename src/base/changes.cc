@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace cohabit::disk {
 namespace {
 
@@ -57,30 +59,6 @@ void step() {
 tl::unexpected<Failure> failure(std::string_view what) {
   const int number = errno;
   return tl::unexpected(Failure{number, fmt::format("cannot {}: {}", what, std::strerror(number))});
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int get() const { return number_; }
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
-
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
 }
 
 // Ends with an error of the file's bytes being lost: the name goes, errno stays.

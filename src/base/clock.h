@@ -15,4 +15,13 @@ inline std::string time_now(const char* format) {
   return {text, std::strftime(text, sizeof text, format, &parts)};
 }
 
+// The time as it sorts, behind `begin`; with a number where that name is taken.
+template <class IsTaken>
+std::string name_by_time(const std::string& begin, IsTaken is_taken) {
+  const std::string base = begin + time_now("%Y%m%d-%H%M%S");
+  std::string name = base;
+  for (int i = 2; is_taken(name); i++) name = base + "-" + std::to_string(i);
+  return name;
+}
+
 }  // namespace cohabit

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,24 @@ inline std::string directory_of(const std::string& path) {
 // What follows the last slash; all of a path that has none.
 inline std::string last_part(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
+}
+
+// What stands before the first slash; all of a path that has none.
+inline std::string_view first_part(std::string_view path) {
+  return path.substr(0, path.find('/'));
+}
+
+// A path of at most `max_depth` parts that stays below where it starts: relative, with no empty
+// part, "." or "..", and without a NUL, which would cut it short in system calls.
+inline bool stays_below(std::string_view path, size_t max_depth = SIZE_MAX) {
+  size_t depth = 0;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == ".." || ++depth > max_depth) return false;
+    begin = end + 1;
+  }
+  return path.find('\0') == path.npos;
 }
 
 // `path` below `directory`, without "//", "." and "..": a RECORD says "../../../bin/x" from

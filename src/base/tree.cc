@@ -16,19 +16,13 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/descriptor.h"
 #include "base/touch_log.h"
 
 namespace cohabit {
 namespace {
 
 constexpr int kMaxSymlinks = 40;  // the kernel's MAXSYMLINKS
-
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 struct DirectoryCloser {
   void operator()(DIR* directory) const { ::closedir(directory); }
@@ -218,7 +212,7 @@ tl::expected<int, int> Tree::find_and_open(const std::string& path) const {
 Result<MappedFile> Tree::map(const std::string& path) const {
   const tl::expected<int, int> fd = open(path);
   if (!fd) return fail("cannot open " + path + ": " + std::strerror(fd.error()));
-  const Descriptor descriptor{*fd};
+  const Descriptor descriptor(*fd);
   return map(*fd, path);
 }
 
@@ -229,7 +223,7 @@ Result<MappedFile> Tree::map(int fd, const std::string& path) const {
 std::optional<std::string> Tree::read_text(const std::string& path, uint64_t limit) const {
   const tl::expected<int, int> fd = open(path);
   if (!fd) return std::nullopt;
-  const Descriptor descriptor{*fd};
+  const Descriptor descriptor(*fd);
   auto text = read_descriptor(*fd, limit);
   if (log_) log_->read(path, *fd, text ? text->size() : limit + kReadAtOnce);
   return text;

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/check.h"
 #include "cli/commands.h"
 #include "cohabit/cohabit.h"
 #include "findings/rule.h"

@@ -7,7 +7,7 @@
 #include "actions/check/check.h"
 #include "actions/check/inputs.h"
 #include "cli/arguments.h"
-#include "cli/check.h"
+#include "cli/commands.h"
 #include "cli/configuration.h"
 #include "cli/deep_check.h"
 #include "cli/examine.h"

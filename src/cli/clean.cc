@@ -39,15 +39,9 @@ std::set<LeftoverKind> wanted_kinds(const CleanOptions& options) {
   return wanted;
 }
 
-// Opens the store below `root`, and completes what was interrupted there.
 Result<Store> open_root(const KeptEnvironment& environment, const std::string& root) {
-  if (root == environment.prefix) return open_store(environment, Store::Access::kChange);
-  auto store = Store::open(root, Store::Access::kChange);
-  if (!store) return store;
-  const auto done = complete_interrupted(*store, environment.claims);
-  if (!done) return tl::unexpected<Error>(done.error());
-  if (!done->empty()) fmt::print(stderr, "{}\n", *done);
-  return store;
+  return root == environment.prefix ? open_store(environment, Store::Access::kChange)
+                                    : open_and_complete(environment, root);
 }
 
 // The directories in which something may have been put away.

@@ -65,7 +65,11 @@ Result<Store> open_store(const KeptEnvironment& environment, Store::Access acces
       return store;
     }
   }
-  auto store = Store::open(environment.prefix, Store::Access::kChange);
+  return open_and_complete(environment, environment.prefix);
+}
+
+Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root) {
+  auto store = Store::open(root, Store::Access::kChange);
   if (!store) return store;
   const auto done = complete_interrupted(*store, environment.claims);
   if (!done) return tl::unexpected<Error>(done.error());

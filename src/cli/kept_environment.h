@@ -26,6 +26,8 @@ struct KeptEnvironment {
 Result<KeptEnvironment> find_kept_environment(const std::string& place);
 // Opens its store and completes what was interrupted, which it says on stderr.
 Result<Store> open_store(const KeptEnvironment& environment, Store::Access access);
+// The same, to change it, of the store below another directory than the prefix.
+Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root);
 
 // What doctor says of it.
 struct Examination {

@@ -126,8 +126,8 @@ Result<int> run(const RunOptions& options) {
   }
   auto repair = repair_of(options, *path);
   if (!repair) return tl::unexpected<Error>(repair.error());
-  Variables environment;
-  for (const auto& entry : own_variables("")) environment.push_back(entry);
+  const auto variables = own_variables("");
+  const Variables environment(variables.begin(), variables.end());
   auto changes = launch_variables(*repair, environment);
   if (!changes) return tl::unexpected<Error>(changes.error());
   if (auto added = add_needed_variables(options, *path, *changes); !added)

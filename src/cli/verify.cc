@@ -150,8 +150,8 @@ void take_kept(const std::optional<VerifyCache>& cache, std::vector<VerifiedRow>
 Result<std::vector<VerifiedRow>> verify_orders(
     const VerifyOptions& options, World& world, const Repair& repair,
     const std::vector<std::vector<std::string>>& orders) {
-  Variables environment;
-  for (const auto& entry : own_variables("")) environment.push_back(entry);
+  const auto variables = own_variables("");
+  const Variables environment(variables.begin(), variables.end());
   const auto changes = launch_variables(repair, environment);
   if (!changes) return tl::unexpected<Error>(changes.error());
   std::vector<VerifiedRow> rows(orders.size());

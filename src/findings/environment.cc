@@ -71,11 +71,8 @@ std::vector<Finding> check_environment(const EnvironmentCase& examined) {
   std::vector<Finding> findings;
   for (const Rule* rule : all_rules()) {
     if (!rule->check_environment) continue;
-    for (Finding& finding : rule->check_environment(examined)) {
-      finding.code = rule->code;
-      finding.slug = rule->slug;
+    for (Finding& finding : named_by(*rule, rule->check_environment(examined)))
       findings.push_back(std::move(finding));
-    }
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });

@@ -11,16 +11,7 @@
 namespace cohabit {
 namespace {
 
-constexpr std::string_view kOfFiles = "FI001";
 constexpr std::string_view kOfMetadata[] = {"PY001", "PY002", "PY003", "PY004"};
-
-void add(std::vector<Finding> more, std::string_view code, std::vector<Finding>& findings) {
-  for (Finding& finding : more) {
-    finding.code = code;
-    finding.slug = find_rule_by_code(code)->slug;
-    findings.push_back(std::move(finding));
-  }
-}
 
 constexpr size_t kExamples = 3;
 
@@ -189,10 +180,13 @@ std::map<std::string, std::vector<std::string>> find_chains(
 }
 
 std::vector<Finding> check_expected(const EnvironmentCase& examined, const Writers& writers) {
-  std::vector<Finding> findings;
-  add(rules::expect_overwritten(examined, writers), kOfFiles, findings);
-  for (const std::string_view code : kOfMetadata)
-    add(find_rule_by_code(code)->check_environment(examined), code, findings);
+  auto findings =
+      named_by(*find_rule_by_code("FI001"), rules::expect_overwritten(examined, writers));
+  for (const std::string_view code : kOfMetadata) {
+    const Rule& rule = *find_rule_by_code(code);
+    for (Finding& finding : named_by(rule, rule.check_environment(examined)))
+      findings.push_back(std::move(finding));
+  }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;

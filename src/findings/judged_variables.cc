@@ -53,14 +53,6 @@ bool mentions(const Finding& finding, const std::string& name) {
   return false;
 }
 
-std::vector<Finding> named(const Rule* rule, std::vector<Finding> findings) {
-  for (Finding& finding : findings) {
-    finding.code = rule->code;
-    finding.slug = rule->slug;
-  }
-  return findings;
-}
-
 void add_all_notes(const EnvironmentCase& examined, JudgedVariable& variable) {
   const std::string& value = examined.options.variables.at(variable.name);
   add_notes(value, variable);
@@ -97,14 +89,14 @@ VariableJudgement judge_each_variable(const EnvironmentCase& examined) {
             [](const auto& a, const auto& b) { return a.name < b.name; });
   const Rule* contradicting = find_rule_by_code("EV002");
   const std::vector<Finding> contradictions =
-      named(contradicting, contradicting->check_environment(examined));
+      named_by(*contradicting, contradicting->check_environment(examined));
   for (JudgedVariable& variable : result.variables) {
     if (std::any_of(contradictions.begin(), contradictions.end(),
                     [&](const Finding& finding) { return mentions(finding, variable.name); }))
       variable.verdict = VariableVerdict::kContradicting;
     if (variable.verdict != VariableVerdict::kUnread) add_all_notes(examined, variable);
   }
-  result.findings = named(find_rule_by_code("EV001"), unread_variables(set));
+  result.findings = named_by(*find_rule_by_code("EV001"), unread_variables(set));
   result.findings.insert(result.findings.end(), contradictions.begin(), contradictions.end());
   std::stable_sort(result.findings.begin(), result.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });

@@ -158,6 +158,8 @@ class Search {
 Result<void> Search::look_into_sites() {
   const std::vector<const Distribution*> orphans = find_orphans(examined_);
   const std::set<std::string> shared = shared_paths(examined_, {orphans.begin(), orphans.end()});
+  std::optional<WantedDistributions> asked_for;
+  if (!orphans.empty()) asked_for.emplace(examined_, true);
   std::set<std::string> seen;
   for (const std::string& directory : examined_.interpreter.site_directories) {
     const auto site = examined_.tree.real_path(directory);
@@ -166,11 +168,10 @@ Result<void> Search::look_into_sites() {
     if (!search) return tl::unexpected<Error>(search.error());
     search->find_stopped_uninstalls();
     search->find_broken_metadata();
-    const WantedDistributions asked_for(examined_, true);
     for (const Distribution* orphan : orphans) {
       if (examined_.tree.real_path(orphan->site) != site) continue;
       Leftover leftover;
-      const bool is_asked_for = asked_for.contains(*orphan);
+      const bool is_asked_for = asked_for->contains(*orphan);
       leftover.kind = is_asked_for ? LeftoverKind::kUnused : LeftoverKind::kOrphan;
       leftover.what = label(*orphan);
       leftover.why = fmt::format("no framework requires it, no library here needs its own, and {}",
@@ -235,7 +236,7 @@ Result<void> Search::look_into_cache(const TableRow& row) {
   if (!entries) return tl::unexpected<Error>(entries.error());
   std::map<std::string, int64_t> newest;
   for (const Entry& entry : *entries) {
-    int64_t& time = newest[entry.path.substr(0, entry.path.find('/'))];
+    int64_t& time = newest[std::string(first_part(entry.path))];
     if (entry.kind != EntryKind::kDirectory) time = std::max(time, entry.modified);
   }
   Leftover leftover;
@@ -249,7 +250,7 @@ Result<void> Search::look_into_cache(const TableRow& row) {
   for (const auto& [name, time] : newest)
     if (time < installed.modified) leftover.paths.push_back(*cache + "/" + name);
   for (const Entry& entry : *entries) {
-    if (newest[entry.path.substr(0, entry.path.find('/'))] >= installed.modified ||
+    if (newest[std::string(first_part(entry.path))] >= installed.modified ||
         entry.kind == EntryKind::kDirectory)
       continue;
     leftover.files++;

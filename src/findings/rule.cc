@@ -73,13 +73,19 @@ std::string explain_rule(const Rule& rule) {
       rule.example, rule.fix, rule.limits);
 }
 
+std::vector<Finding> named_by(const Rule& rule, std::vector<Finding> findings) {
+  for (Finding& finding : findings) {
+    finding.code = rule.code;
+    finding.slug = rule.slug;
+  }
+  return findings;
+}
+
 std::vector<Finding> check_all(const Case& examined) {
   std::vector<Finding> findings;
   for (const Rule* rule : all_rules()) {
     if (!rule->check) continue;
-    for (Finding& finding : rule->check(examined)) {
-      finding.code = rule->code;
-      finding.slug = rule->slug;
+    for (Finding& finding : named_by(*rule, rule->check(examined))) {
       finding.imports = examined.imports;
       finding.program = examined.program;
       if (examined.phase != python::Phase::kImport) {

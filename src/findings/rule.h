@@ -53,6 +53,9 @@ const Rule* find_rule_by_code(std::string_view code);  // case does not matter; 
 // Text for `cohabit explain CODE`.
 std::string explain_rule(const Rule& rule);
 
+// What a check has found, with the rule's code and slug.
+std::vector<Finding> named_by(const Rule& rule, std::vector<Finding> findings);
+
 // All findings of all rules that look at a process, worst and largest first, with ids.
 std::vector<Finding> check_all(const Case& examined);
 

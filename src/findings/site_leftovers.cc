@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::string_view kCompiled = "__pycache__";
 
-std::string first_part(const std::string& path) {
-  return path.substr(0, path.find('/'));
-}
-
 bool is_metadata(std::string_view name) {
   return name.ends_with(".dist-info") || name.ends_with(".egg-info") || name.ends_with(".egg") ||
          name.ends_with(".egg-link");
@@ -104,7 +100,7 @@ bool SiteLeftovers::is_claimed(const Entry& entry) const {
 // Distributions without a list of files own what is named like them.
 void SiteLeftovers::find_claimed_names() {
   for (const Entry& entry : entries_)
-    if (is_claimed(entry)) claimed_names_.insert(first_part(entry.path));
+    if (is_claimed(entry)) claimed_names_.emplace(first_part(entry.path));
   for (const Distribution& distribution : examined_.all())
     for (const std::string& package : distribution.owned_packages)
       owned_names_.insert(last_part(package));
@@ -112,9 +108,9 @@ void SiteLeftovers::find_claimed_names() {
 }
 
 void SiteLeftovers::find_stopped_uninstalls() {
-  for (const Entry& entry : entries_) {
-    const std::string name = last_part(entry.path);
-    if (!name.starts_with('~') || is_claimed(entry) || leftover_of_[*index_of(entry.path)] >= 0)
+  for (size_t i = 0; i < entries_.size(); i++) {
+    const Entry& entry = entries_[i];
+    if (!last_part(entry.path).starts_with('~') || is_claimed(entry) || leftover_of_[i] != kNobody)
       continue;
     mark_below(entry.path,
                new_leftover(LeftoverKind::kStoppedUninstall, entry.path,
@@ -186,7 +182,7 @@ void SiteLeftovers::find_bytecode() {
 std::string SiteLeftovers::why_unclaimed(const std::string& path) const {
   if (path.ends_with(".pth") && path.find('/') == path.npos)
     return "no RECORD lists it, and every Python of the environment reads it at its start";
-  if (claimed_names_.contains(first_part(path)))
+  if (claimed_names_.contains(std::string(first_part(path))))
     return "no RECORD lists them; they lie among a distribution's own files";
   return "no RECORD lists anything of it";
 }
@@ -196,7 +192,7 @@ void SiteLeftovers::find_unclaimed() {
   std::unordered_map<std::string, int> by_name;
   for (size_t i = 0; i < entries_.size(); i++) {
     const Entry& entry = entries_[i];
-    const std::string name = first_part(entry.path);
+    const std::string name(first_part(entry.path));
     if (entry.kind == EntryKind::kDirectory || leftover_of_[i] != kNobody || is_claimed(entry) ||
         owned_names_.contains(name) || is_metadata(name) || is_of_environment(name))
       continue;
@@ -282,12 +278,8 @@ void SiteLeftovers::add_paths() {
 
 std::vector<Leftover> SiteLeftovers::result(const std::set<LeftoverKind>& wanted) {
   count_kept(wanted);
-  if (below_root_.empty()) {
-    add_paths();
-  } else {
-    find_empty_directories(wanted);
-    add_paths();
-  }
+  if (!below_root_.empty()) find_empty_directories(wanted);
+  add_paths();
   std::erase_if(found_, [](const Leftover& leftover) { return leftover.paths.empty(); });
   return std::move(found_);
 }

@@ -7,6 +7,7 @@
 
 #include "base/addresses.h"
 #include "base/secrets.h"
+#include "base/text.h"
 
 namespace cohabit::report {
 namespace {
@@ -85,11 +86,6 @@ void for_each(Report& report, F change) {
 }
 
 constexpr std::string_view kHidden = "***";
-
-void replace_all(std::string& text, const std::string& what, std::string_view by) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/descriptor.h"
 #include "base/rows.h"
 
 namespace cohabit {
@@ -142,17 +143,10 @@ class StandIn {
 // A file without a name, so that it is mapped and known by device and inode like any other.
 Result<void> add_to_images(Images& images, uint16_t machine, const std::string& path,
                            const std::string& content) {
-  const int fd = memfd_create(path.c_str(), MFD_CLOEXEC);
-  bool written = fd >= 0;
-  for (size_t at = 0; written && at < content.size();) {
-    const ssize_t count = ::write(fd, content.data() + at, content.size() - at);
-    written = count > 0;
-    at += written ? static_cast<size_t>(count) : 0;
-  }
+  const Descriptor file(memfd_create(path.c_str(), MFD_CLOEXEC));
+  const bool written = file.is_open() && write_all(file.get(), content);
   const int error = errno;
-  const bool added = written && images.add_file(path, fd, machine);
-  if (fd >= 0) ::close(fd);
-  if (added) return {};
+  if (written && images.add_file(path, file.get(), machine)) return {};
   return fail(fmt::format("cannot make a file in memory to stand in for {}: {}", path,
                           std::strerror(error)));
 }

@@ -84,15 +84,10 @@ def kernel(cohabit: str, tmp_path: Path):
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path: Path, bare_environment) -> str:
     """A Python that can be taken for one with ipykernel."""
     home = tmp_path / "My Env"
-    (home / "bin").mkdir(parents=True)
-    (home / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
-    (home / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n")
-    site = home / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    site.mkdir(parents=True)
-    (site / "ipykernel_launcher.py").write_text("")
+    (bare_environment(home) / "ipykernel_launcher.py").write_text("")
     return str(home)
 
 

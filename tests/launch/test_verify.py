@@ -198,14 +198,10 @@ def test_jobs(cohabit: str, tmp_path: Path) -> None:
 # --- what has not changed
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(tmp_path: Path, bare_environment) -> Path:
     """An environment with one distribution: a module that writes down that it is imported, and a native file."""
-    home = tmp_path / "env"
-    (home / "bin").mkdir(parents=True)
-    (home / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
-    (home / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n")
-    site = home / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    (site / "calm-1.dist-info").mkdir(parents=True)
+    site = bare_environment(tmp_path / "env")
+    (site / "calm-1.dist-info").mkdir()
     (site / "calm.py").write_text("import os; open(os.environ['DIARY'], 'a').write('x'); __version__ = '1'\n")
     (site / "calm.libs.so").write_text("not really")
     (site / "calm-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: calm\nVersion: 1\n")

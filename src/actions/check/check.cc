@@ -10,6 +10,7 @@
 #include "actions/check/pip_order.h"
 #include "actions/check/renamed.h"
 #include "findings/fingerprint.h"
+#include "findings/rule.h"
 
 namespace cohabit::check {
 namespace {
@@ -37,7 +38,8 @@ std::vector<Finding> expect_another_numpy(const EnvironmentCase& before, const P
   for (const Departure& departure : plan.departures) changed.insert(normal_name(departure.name));
   for (const Arrival& arrival : plan.arrivals)
     if (normal_name(arrival.name) == "numpy")
-      return rules::numpy_abi(before, arrival.version, changed);
+      return named_by(*find_rule_by_code("PY005"),
+                      rules::numpy_abi(before, arrival.version, changed));
   return {};
 }
 

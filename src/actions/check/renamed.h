@@ -7,8 +7,6 @@
 
 namespace cohabit::check {
 
-// `text` with `to` wherever `from` stands.
-std::string replaced(std::string text, const std::string& from, const std::string& to);
 void rename_paths(Finding& finding, const std::string& from, const std::string& to);
 
 }  // namespace cohabit::check

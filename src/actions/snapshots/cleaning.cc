@@ -64,11 +64,6 @@ tl::unexpected<Error> broken(const std::string& directory) {
                   directory));
 }
 
-// A path that leaves the root was not written by us.
-bool is_below(std::string_view path) {
-  return !path.empty() && join_normal("", path) == "/" + std::string(path);
-}
-
 Result<Cleaning> Cleaning::read(const std::string& root, const std::string& id) {
   Cleaning cleaning(root, id);
   const auto text = Tree("").read_text(cleaning.directory_ + "/list", kLargestList);
@@ -80,7 +75,8 @@ Result<Cleaning> Cleaning::read(const std::string& root, const std::string& id) 
     return broken(cleaning.directory_ + "/list");
   for (size_t i = 1; i < lines.size(); i++) {
     cleaning.paths_.push_back(unescape_field(lines[i]));
-    if (!is_below(cleaning.paths_.back())) return broken(cleaning.directory_ + "/list");
+    // A path that leaves the root was not written by us.
+    if (!stays_below(cleaning.paths_.back())) return broken(cleaning.directory_ + "/list");
   }
   return cleaning;
 }
@@ -167,11 +163,9 @@ std::vector<std::string> cleanings(const std::string& root) {
 }
 
 std::string new_cleaning_name(const std::string& root) {
-  const std::string base = time_now("%Y%m%d-%H%M%S");
-  std::string name = base;
-  for (int i = 2; is_there(directory_of_cleanings(root) + "/" + name); i++)
-    name = fmt::format("{}-{}", base, i);
-  return name;
+  return name_by_time("", [&](const std::string& name) {
+    return is_there(directory_of_cleanings(root) + "/" + name);
+  });
 }
 
 Result<void> put_away(Store& store, const std::string& id, const std::vector<std::string>& paths) {

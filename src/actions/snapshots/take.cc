@@ -314,10 +314,7 @@ Result<Taken> take_snapshot(Store& store, const FileClaims& claims, const std::s
 }
 
 std::string new_snapshot_name(const Store& store, const std::string& purpose) {
-  const std::string base = purpose + time_now("%Y%m%d-%H%M%S");
-  std::string name = base;
-  for (int i = 2; store.has(name); i++) name = fmt::format("{}-{}", base, i);
-  return name;
+  return name_by_time(purpose, [&](const std::string& name) { return store.has(name); });
 }
 
 }  // namespace cohabit

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/paths.h"
 #include "base/rows.h"
 
 namespace cohabit {
@@ -17,18 +18,6 @@ template <class Number>
 bool read_number(std::string_view text, Number& number, int base = 10) {
   const auto result = std::from_chars(text.data(), text.data() + text.size(), number, base);
   return result.ec == std::errc() && result.ptr == text.data() + text.size();
-}
-
-// A path that stays below the environment: "a/b", no "..", no empty part.
-bool stays_inside(std::string_view path) {
-  if (path.empty()) return false;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == "..") return false;
-    begin = end + 1;
-  }
-  return path.find('\0') == path.npos;
 }
 
 void append_file(const SnapshotFile& file, std::string& text) {
@@ -59,7 +48,7 @@ bool read_permissions(const TableRow& row, SnapshotFile& file) {
 bool parse_file(const TableRow& row, SnapshotFile& file) {
   if (row.size() < 2) return false;
   file.path = unescape_field(row[1]);
-  if (!stays_inside(file.path)) return false;
+  if (!stays_below(file.path)) return false;
   if (row[0] == "d") {
     file.kind = EntryKind::kDirectory;
     return read_permissions(row, file);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/addresses.h"
+#include "base/descriptor.h"
 
 namespace cohabit::wheels {
 namespace {
@@ -161,12 +162,8 @@ Result<void> WebFile::keep(const char* data, size_t count) {
   }
   if (size_ + count > kMaxWhole)
     return fail(fmt::format("it has more than {} GB", kMaxWhole >> 30));
-  for (size_t done = 0; done < count;) {
-    const ssize_t written = ::write(whole_, data + done, count - done);
-    if (written <= 0)
-      return fail(fmt::format("no room for it in $TMPDIR: {}", std::strerror(errno)));
-    done += static_cast<size_t>(written);
-  }
+  if (!write_all(whole_, {data, count}))
+    return fail(fmt::format("no room for it in $TMPDIR: {}", std::strerror(errno)));
   size_ += count;
   return {};
 }

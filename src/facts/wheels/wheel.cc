@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/paths.h"
 #include "facts/python/requirement.h"
 #include "facts/python/wheel_metadata.h"
 #include "facts/wheels/zip_directory.h"
@@ -21,10 +22,6 @@ constexpr uint64_t kMaxModule = 256 << 10;  // of what is read for a refusal
 constexpr size_t kMaxModules = 8;
 
 constexpr std::string_view kDistInfo = ".dist-info", kData = ".data/";
-
-std::string_view first_part(std::string_view path) {
-  return path.substr(0, path.find('/'));
-}
 
 const ZipMember* find_member(const ZipDirectory& directory, const std::string& name) {
   const auto found = std::find_if(directory.members.begin(), directory.members.end(),

@@ -206,10 +206,7 @@ std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::strin
     const Declared declared = declares_numpy(examined, distribution);
     const Verdict verdict = judge(examined, distribution, declared != Declared::kNo, *version);
     if (verdict.bad.empty()) continue;
-    Finding finding = describe(examined, distribution, *numpy, numpy_version, verdict, declared);
-    finding.code = kPy005.code;
-    finding.slug = kPy005.slug;
-    findings.push_back(std::move(finding));
+    findings.push_back(describe(examined, distribution, *numpy, numpy_version, verdict, declared));
   }
   return findings;
 }

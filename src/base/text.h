@@ -1,0 +1,15 @@
+// Text, beyond what the standard library does.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cohabit {
+
+// Puts `by` wherever `what` stands; what was put in is not looked at again.
+inline void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+}  // namespace cohabit
