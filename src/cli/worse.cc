@@ -94,6 +94,10 @@ std::set<std::string> names_of(const std::vector<SnapshotPackage>& packages) {
 
 }  // namespace
 
+bool is_worse(const Finding& finding, const std::set<std::string>& there) {
+  return finding.severity == Severity::kError || breaks_what_was_there(finding, there);
+}
+
 Worse find_worse(const Examination& before, const Examination& after,
                  const std::vector<SnapshotPackage>& packages_before) {
   Worse worse;
@@ -109,11 +113,16 @@ Worse find_worse(const Examination& before, const Examination& after,
   const std::set<std::string> there = names_of(packages_before);
   for (size_t i = 0; i < after.findings.size(); i++) {
     const Finding& finding = after.findings[i];
-    if (finding.severity != Severity::kError && !breaks_what_was_there(finding, there)) continue;
+    if (!is_worse(finding, there)) continue;
     if (known.insert(key_of(finding, after.fingerprints[i])).second)
       worse.findings.push_back(&finding);
   }
   return worse;
+}
+
+std::string culprit(const PackageChange& change, const std::vector<PackageChange>& changes,
+                    const Distributions& after) {
+  return report::package_change(change) + who_requires(change, changes, after);
 }
 
 std::vector<std::string> find_culprits(const Worse& worse,
@@ -123,11 +132,10 @@ std::vector<std::string> find_culprits(const Worse& worse,
   for (const PackageChange& change : changes)
     if (std::any_of(worse.findings.begin(), worse.findings.end(),
                     [&](const Finding* finding) { return is_about(*finding, change); }))
-      culprits.push_back(report::package_change(change) + who_requires(change, changes, after));
+      culprits.push_back(culprit(change, changes, after));
   // Nothing is named: it is one of those that changed.
   if (culprits.empty())
-    for (const PackageChange& change : changes)
-      culprits.push_back(report::package_change(change) + who_requires(change, changes, after));
+    for (const PackageChange& change : changes) culprits.push_back(culprit(change, changes, after));
   return culprits;
 }
 

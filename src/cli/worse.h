@@ -1,6 +1,7 @@
 // What an install has made worse, and which package did it.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,17 @@ struct Worse {
   bool empty() const { return orders.empty() && findings.empty(); }
 };
 
+// An error, or a warning that one of these distributions (normal names), which were there before,
+// is broken by another.
+bool is_worse(const Finding& finding, const std::set<std::string>& there);
+
 // Refers to `after`.
 Worse find_worse(const Examination& before, const Examination& after,
                  const std::vector<SnapshotPackage>& packages_before);
 
+// A changed package and who asked for it: "beta 1.0 -> 2.0, required by gamma".
+std::string culprit(const PackageChange& change, const std::vector<PackageChange>& changes,
+                    const Distributions& after);
 // Sentences: the changed packages that new errors are about, each with who asked for it.
 std::vector<std::string> find_culprits(const Worse& worse,
                                        const std::vector<PackageChange>& changes,

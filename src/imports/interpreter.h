@@ -9,10 +9,13 @@
 #include <array>
 #include <deque>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <unordered_set>
+#include <utility>
 
 #include "imports/native_names.h"
 #include "imports/plan.h"
@@ -278,8 +281,11 @@ class Interpreter {
   void run_program();
   std::optional<ModuleSpec> find_main(const std::string& name);
   bool is_standard(const Module* module) const;
+  bool is_installed(const Module* module) const;  // below a site directory
   void note(PlanEvent::Kind kind, size_t index);
   void note_sought(PlanEvent::Kind kind, std::string_view name);
+  void note_variable_asked(std::string_view name);
+  void note_variable_set(Ref key, Ref value);
   void finish(const std::vector<Ref>& path);
 
   Finder& finder_;
@@ -318,6 +324,8 @@ class Interpreter {
   size_t version_check_ = SIZE_MAX;  // the depth of frames at which a version was compared
   bool started_ = false;             // start-up is over
   std::vector<std::string> variables_set_;
+  // By name: the first installed module that asked for it, and the line.
+  std::map<std::string, std::pair<std::string, uint32_t>, std::less<>> variables_asked_;
   std::unordered_set<std::string> wanted_;  // "importer name", noted already
 };
 

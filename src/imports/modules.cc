@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "imports/brings.h"
 #include "imports/interpreter.h"
@@ -508,10 +509,36 @@ bool Interpreter::is_standard(const Module* module) const {
          module->spec.path.find("-packages/", library.size()) == std::string::npos;
 }
 
+bool Interpreter::is_installed(const Module* module) const {
+  return module && !is_standard(module) &&
+         module->spec.path.find("-packages/") != std::string::npos;
+}
+
+void Interpreter::note_variable_asked(std::string_view name) {
+  note_sought(PlanEvent::kVariable, name);
+  if (started_ && is_installed(current_module()) && !variables_asked_.contains(name))
+    variables_asked_.emplace(
+        name, std::pair(current_module()->spec.path, static_cast<uint32_t>(frames_.back().line)));
+}
+
+void Interpreter::note_variable_set(Ref key, Ref value) {
+  const std::string_view* name = text_of(key);
+  variables_set_.emplace_back(name ? *name : "");
+  const Module* module = current_module();
+  if (!name || !module || is_standard(module) || is_installed(module)) return;
+  const Ref before = dict_get(environment_, key);
+  if (before && KeyTraits::equal(before, value)) return;
+  PlannedVariable variable{std::string(*name), module->spec.path,
+                           static_cast<uint32_t>(frames_.back().line), "", 0};
+  if (const auto asked = variables_asked_.find(*name); asked != variables_asked_.end())
+    std::tie(variable.asked_by, variable.asked_line) = asked->second;
+  plan_.variables_changed.push_back(std::move(variable));
+}
+
 void Interpreter::observe(const Dict* dict, Ref key) {
   const std::string_view* name = text_of(key);
   if (!name) return;
-  if (dict == environment_) note_sought(PlanEvent::kVariable, *name);
+  if (dict == environment_) note_variable_asked(*name);
   // The standard library asks what is loaded to describe it (logging: multiprocessing).
   if (dict == sys_modules_ && !loaded_module(*name) && !is_standard(current_module()))
     note_sought(PlanEvent::kMissing, *name);

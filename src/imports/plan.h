@@ -97,6 +97,16 @@ struct PlanEvent {
   uint32_t index;
 };
 
+// An environment variable that the user's own code set to another value.
+struct PlannedVariable {
+  std::string name;
+  std::string file;  // empty: the text of the program
+  uint32_t line = 0;
+  // An installed module asked for it before; empty: none did.
+  std::string asked_by;
+  uint32_t asked_line = 0;
+};
+
 struct Plan {
   std::vector<PlannedModule> modules;  // in the order in which their code starts
   // Who imports which top-level module, whether it was loaded before or not; each pair once.
@@ -116,6 +126,7 @@ struct Plan {
 
   std::vector<PlanEvent> events;  // start-up left out
   std::vector<std::string> sought;
+  std::vector<PlannedVariable> variables_changed;
   std::vector<std::string> loaded;         // sys.modules at the end, sorted
   std::vector<std::string> variables_set;  // names of environment variables, sorted
   std::vector<std::string> path_added;     // to the end of sys.path

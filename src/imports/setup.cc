@@ -290,8 +290,7 @@ Ref Interpreter::dict_get(const Dict* dict, std::string_view text) {
 
 void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   if (dict == sys_modules_ || dict == environment_) effects_++;
-  if (dict == environment_ && started_)
-    variables_set_.emplace_back(text_of(key) ? *text_of(key) : "");
+  if (dict == environment_ && started_) note_variable_set(key, value);
   if (is_key(key)) {
     dict->items[key] = value;
   } else {

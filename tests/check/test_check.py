@@ -53,6 +53,18 @@ def test_nothing_to_do(environment, check, tmp_path: Path):
     assert "would change nothing" in done.stdout
 
 
+def test_what_is_installed_and_fits_stays(environment, ask, tmp_path: Path):
+    """Both installers keep it; uv only where it may build, in principle."""
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "numlib", "1.26"), made.make_wheel(wheels, "moving", "1"))
+    made.make_wheel(wheels, "numlib", "2.0")
+    made.make_wheel(wheels, "moving", "2")
+    made.make_wheel(wheels, "top", "1", requires=("numlib>=1", "moving>=2"))
+    report = ask(environment, "top", "--no-index", "--find-links", wheels)
+    assert kinds(report) == {"top": ("added", None, "1"), "moving": ("upgraded", "1", "2")}
+    assert report["unknowns"] == []
+
+
 def test_a_broken_requirement_two_levels_down(environment, ask, tmp_path: Path):
     """jit refuses the new numlib in its own __init__.py: an error; analysis only requires another: a warning."""
     wheels = tmp_path / "wheels"

@@ -142,6 +142,9 @@ def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
     assert world.differences(before, world.walk(root)) == {}, done.stderr
     over = make_wheel(tmp_path, "three", "1.0", more={"one/__init__.py": "version = 'three'\n"})
     done = call(root, "guard", "--", python, "-m", "pip", "install", "--no-index", str(over), code=1)
+    assert "would be: warning[FI001]" in done.stderr and "nothing was installed" in done.stderr
+    hidden = ["env", python, "-m", "pip", "install", "--no-index", str(over)]
+    done = call(root, "guard", "--", *hidden, code=1)
     assert "FI001" in done.stderr and "three 1.0 added" in done.stderr
     assert world.differences(before, world.walk(root)) == {}, "pip removes what it overwrites"
     call(root, "guard", "--", python, "-m", "pip", "uninstall", "-y", "two")

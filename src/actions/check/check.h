@@ -23,6 +23,8 @@ struct Outcome {
 Result<Outcome> check_install(const Installer& installer, const Interpreter& python,
                               const Distributions& present, const Request& request);
 
+// Whether the next word of an installer's command line is this option's value.
+bool takes_value(const std::string& option);
 // What the request asks for by name: of requirement strings and of files that -r names.
 std::vector<PackageRequirement> requested_of(const std::vector<std::string>& arguments);
 

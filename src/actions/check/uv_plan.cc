@@ -22,6 +22,8 @@
 #include "actions/check/wheel_tags.h"
 #include "base/addresses.h"
 #include "base/paths.h"
+#include "base/scratch.h"
+#include "base/write_file.h"
 #include "facts/python/requirement.h"
 
 namespace cohabit::check {
@@ -119,6 +121,12 @@ Arrival read_line(std::string_view line) {
   return arrival;
 }
 
+// Build backends (PEP 517) in a version that there is not; without pyproject.toml it is setuptools.
+constexpr std::string_view kNoBuilds =
+    "enscons<0\nflit<0\nflit-core<0\nhatchling<0\njupyter-packaging<0\nmaturin<0\nmeson-python<0\n"
+    "pdm-backend<0\npdm-pep517<0\npoetry<0\npoetry-core<0\npy-build-cmake<0\nscikit-build<0\n"
+    "scikit-build-core<0\nsetuptools<0\nsip<0\nuv-build<0\nwhey<0\n";
+
 void drop_replaced(Plan& plan) {
   std::erase_if(plan.departures, [&](const Departure& gone) {
     return std::any_of(plan.arrivals.begin(), plan.arrivals.end(), [&](const Arrival& arrival) {
@@ -166,21 +174,56 @@ Result<void> add_addresses(const std::string& pylock, const TagTarget& target, P
   return {};
 }
 
+namespace {
+
+Result<Answer> run_dry(std::vector<std::string> command, std::initializer_list<std::string> more,
+                       const Request& request) {
+  command.insert(command.end(), more);
+  command.insert(command.end(), request.arguments.begin(), request.arguments.end());
+  return hear_program(command);
+}
+
+Plan read_answer(const Answer& answer) {
+  return read_uv_lines(answer.errors + "\n" + answer.output);
+}
+
+// With --no-build uv forgets what is installed: it takes the newest version where without the
+// option it stays with the one that is there (uv 0.13). Where that can have made a difference, it
+// is asked without it, and the tools that builds are made with are made impossible.
+Result<Plan> dry_run(const std::vector<std::string>& command, const Request& request) {
+  const auto answer = request.allow_build ? run_dry(command, {}, request)
+                                          : run_dry(command, {"--no-build"}, request);
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (answer->status != 0) return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
+  Plan plan = read_answer(*answer);
+  const bool changes_installed =
+      (answer->errors + answer->output).find("\n - ") != std::string::npos;
+  const ScratchDirectory directory("cohabit-check");
+  const std::string constraints = directory.path() + "/none.txt";
+  if (request.allow_build || !changes_installed || directory.path().empty() ||
+      !write_file(constraints, kNoBuilds))
+    return plan;
+  const auto again = run_dry(command, {"--build-constraint", constraints}, request);
+  if (again && again->status == 0) return read_answer(*again);
+  plan.unknowns.emplace_back(
+      "uv would build a source distribution, which is not done without --allow-build: it was asked "
+      "as if there were none, and then changes more of what is installed than it may really do");
+  return plan;
+}
+
+}  // namespace
+
 Result<Plan> ask_uv(const Installer& installer, const Interpreter& python, const Request& request) {
   const auto with = [&](std::initializer_list<const char*> words) {
     std::vector<std::string> command = installer.command;
     command.insert(command.end(), words.begin(), words.end());
     command.insert(command.end(),
                    {"--color", "never", "--no-progress", "--python", python.executable});
-    if (!request.allow_build) command.emplace_back("--no-build");
     return command;
   };
-  std::vector<std::string> install = with({"install", "--dry-run"});
-  install.insert(install.end(), request.arguments.begin(), request.arguments.end());
-  const auto answer = hear_program(install);
-  if (!answer) return tl::unexpected<Error>(answer.error());
-  if (answer->status != 0) return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
-  Plan plan = read_uv_lines(answer->errors + "\n" + answer->output);
+  auto asked = dry_run(with({"install", "--dry-run"}), request);
+  if (!asked) return asked;
+  Plan plan = std::move(*asked);
   std::string pins;
   for (const Arrival& arrival : plan.arrivals)
     if (arrival.address.empty())
@@ -188,6 +231,7 @@ Result<Plan> ask_uv(const Installer& installer, const Interpreter& python, const
   if (pins.empty()) return plan;
   std::vector<std::string> compile =
       with({"compile", "--no-deps", "--format", "pylock.toml", "--no-header", "--quiet"});
+  if (!request.allow_build) compile.emplace_back("--no-build");
   const std::vector<std::string> places = places_of(request.arguments);
   compile.insert(compile.end(), places.begin(), places.end());
   compile.emplace_back("-");

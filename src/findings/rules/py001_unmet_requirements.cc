@@ -21,7 +21,20 @@ struct Complaint {
   const Distribution* requirer;
   std::string wanted;  // ">=1.22,<1.27"
   bool too_high = false;
+  std::string extra{};  // of the requirer, that nobody is known to have asked for
+  std::string who() const {
+    return fmt::format("{}{} ({})", label(*requirer), extra.empty() ? "" : ", extra " + extra,
+                       wanted);
+  }
 };
+
+// Extras for those who work on the package itself: that their tools are there says nothing.
+bool is_for_developers(const std::string& extra) {
+  static const std::set<std::string, std::less<>> kNames = {
+      "build", "ci",   "dev", "devel", "develop", "development", "doc",
+      "docs",  "lint", "qa",  "test",  "testing", "tests",       "typing"};
+  return kNames.contains(extra);
+}
 
 // What is asked of one distribution, by normal name.
 struct Target {
@@ -42,6 +55,9 @@ class Requirements {
       waiting_.pop_back();
       visit(*distribution, extra);
     }
+    for (const Distribution& distribution : examined.all())
+      if (examined.distributions.find(distribution.name) == &distribution)
+        visit_unasked(distribution);
   }
 
   const std::map<std::string, Target>& unmet() const { return unmet_; }
@@ -57,11 +73,37 @@ class Requirements {
     }
   }
 
-  void look_at(const Distribution& requirer, const PackageRequirement& requirement) {
+  // pip writes down nowhere which extras were asked for. One of which all is installed is taken for
+  // one of them; where the distribution requires something in any case, that bound counts alone
+  // (jax has an extra for the oldest jaxlib that it can do with).
+  void visit_unasked(const Distribution& distribution) {
+    std::set<std::string> required;
+    for (const std::string& text : distribution.requires_dist)
+      if (const auto one = PackageRequirement::parse(text); one && one->applies(environment_, ""))
+        required.insert(normal_name(one->name));
+    for (const std::string& name : distribution.provides_extra) {
+      const std::string extra = normal_name(name);
+      if (is_for_developers(extra) || seen_.contains({&distribution, extra})) continue;
+      std::vector<PackageRequirement> wanted;
+      for (const std::string& text : distribution.requires_dist)
+        if (auto requirement = PackageRequirement::parse(text);
+            requirement && requirement->applies(environment_, extra) &&
+            !requirement->applies(environment_, ""))
+          wanted.push_back(std::move(*requirement));
+      if (std::all_of(wanted.begin(), wanted.end(), [&](const PackageRequirement& one) {
+            return examined_.distributions.find(one.name) != nullptr;
+          }))
+        for (const PackageRequirement& one : wanted)
+          if (!required.contains(normal_name(one.name))) look_at(distribution, one, extra);
+    }
+  }
+
+  void look_at(const Distribution& requirer, const PackageRequirement& requirement,
+               const std::string& extra = "") {
     const Distribution* installed = examined_.distributions.find(requirement.name);
-    if (installed)
-      for (const std::string& extra : requirement.extras)
-        if (seen_.insert({installed, extra}).second) waiting_.emplace_back(installed, extra);
+    if (installed && extra.empty())
+      for (const std::string& asked : requirement.extras)
+        if (seen_.insert({installed, asked}).second) waiting_.emplace_back(installed, asked);
     const auto version = installed ? PythonVersion::parse(installed->version) : std::nullopt;
     if (installed && (!version || requirement.specifiers.contains(*version))) return;
     Target& target = unmet_[normal_name(requirement.name)];
@@ -71,7 +113,7 @@ class Requirements {
     const bool too_high =
         version && std::any_of(clauses.begin(), clauses.end(),
                                [&](const auto& c) { return c.excludes_from_above(*version); });
-    target.complaints.push_back({&requirer, requirement.specifiers.text(), too_high});
+    target.complaints.push_back({&requirer, requirement.specifiers.text(), too_high, extra});
   }
 
   const EnvironmentCase& examined_;
@@ -142,8 +184,7 @@ Finding wrong_version(const EnvironmentCase& examined, const std::string& name,
   finding.severity = Severity::kWarning;
   finding.certainty = Certainty::kDeclared;
   std::vector<std::string> who;
-  for (const Complaint& complaint : target.complaints)
-    who.push_back(fmt::format("{} ({})", label(*complaint.requirer), complaint.wanted));
+  for (const Complaint& complaint : target.complaints) who.push_back(complaint.who());
   finding.headline =
       fmt::format("{} is not what is required by {}", label(*target.installed), list_some(who));
   finding.libraries.push_back(library_of(*target.installed, target.installed->metadata));
@@ -242,7 +283,10 @@ const Rule kPy001 = {
     "be.",
     "  numba 0.59.1 requires numpy<1.27,>=1.22; NumPy 2.1.3 is installed.",
     "  Install a version that all requirers take; where there is none, use separate environments.",
-    "  Extras that were asked for on a command line are not known. A version that is no version "
+    "  Extras that were asked for on a command line are not known: one of which all is installed "
+    "counts, "
+    "but\n"
+    "  for those of developers (tests, docs). A version that is no version "
     "(PEP "
     "440)\n"
     "  counts as the right one.",

@@ -17,6 +17,7 @@ extern const Rule kCu104;  // two halves of the driver
 extern const Rule kCu105;  // libdevice not found
 extern const Rule kEv001;  // variable that nobody reads
 extern const Rule kEv002;  // variables that contradict each other
+extern const Rule kEv003;  // variable set too late
 extern const Rule kFi001;  // overwritten files
 extern const Rule kFi002;  // missing files
 extern const Rule kFi003;  // changed files

@@ -1,0 +1,96 @@
+#include "actions/check/requirements_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/paths.h"
+#include "base/read_file.h"
+
+namespace cohabit::check {
+namespace {
+
+constexpr size_t kMaxFile = 16 << 20;
+constexpr int kMaxNesting = 8;
+
+// Lines that end with a backslash go on in the next; comments are none.
+std::vector<std::string> logical_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    line += text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.ends_with('\r')) line.pop_back();
+    const bool is_comment =
+        line.find_first_not_of(" \t") != line.npos && line[line.find_first_not_of(" \t")] == '#';
+    if (line.ends_with('\\') && !is_comment) {
+      line.back() = ' ';
+      continue;
+    }
+    if (const size_t comment = line.find(" #"); comment != line.npos) line.resize(comment);
+    const size_t first = line.find_first_not_of(" \t"), last = line.find_last_not_of(" \t");
+    if (first != line.npos && line[first] != '#')
+      lines.push_back(line.substr(first, last - first + 1));
+    line.clear();
+  }
+  return lines;
+}
+
+// The value of "-r x", "-rx", "--requirement x", "--requirement=x"; empty: another option.
+std::string value_of(const std::string& line, std::string_view brief, std::string_view full) {
+  std::string_view rest = line;
+  if (rest.starts_with(full))
+    rest.remove_prefix(full.size());
+  else if (rest.starts_with(brief) && !rest.starts_with("--"))
+    rest.remove_prefix(brief.size());
+  else
+    return "";
+  rest.remove_prefix(std::min(rest.find_first_not_of(" =\t"), rest.size()));
+  return std::string(rest);
+}
+
+// Files that a file names lie beside it.
+std::string beside(const std::string& file, const std::string& name) {
+  const std::string directory = directory_of(file);
+  const bool is_elsewhere = name.starts_with('/') || name.find("://") != name.npos;
+  return is_elsewhere || directory.empty() ? name : directory + "/" + name;
+}
+
+Result<void> read_lines(const std::string& path, int nesting, RequirementLines& lines) {
+  if (nesting > kMaxNesting)
+    return fail(fmt::format("{}: files that name each other {} deep", path, kMaxNesting));
+  const auto text = read_file(path, kMaxFile);
+  if (!text) return tl::unexpected<Error>(text.error());
+  for (std::string& line : logical_lines(*text)) {
+    if (const auto file = value_of(line, "-r", "--requirement"); !file.empty()) {
+      if (auto done = read_lines(beside(path, file), nesting + 1, lines); !done) return done;
+    } else if (const auto constraint = value_of(line, "-c", "--constraint"); !constraint.empty()) {
+      lines.options.push_back("-c " + beside(path, constraint));
+    } else if (const auto links = value_of(line, "-f", "--find-links"); !links.empty()) {
+      // pip takes it from where it runs if it is not beside the file.
+      const std::string place = beside(path, links);
+      lines.options.push_back("-f " + (::access(place.c_str(), F_OK) == 0 ? place : links));
+    } else if (line[0] == '-' && value_of(line, "-e", "--editable").empty()) {
+      lines.options.push_back(std::move(line));
+    } else {
+      lines.requirements.push_back(std::move(line));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_requirements(const std::string& path, RequirementLines& lines) {
+  return read_lines(path, 0, lines);
+}
+
+std::string without_options(const std::string& line) {
+  const std::string_view text = std::string_view(line).substr(0, line.find(" --"));
+  return std::string(text.substr(0, text.find_last_not_of(" \t") + 1));
+}
+
+}  // namespace cohabit::check

@@ -1,0 +1,225 @@
+#include "cli/guarded_install.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "actions/check/check.h"
+#include "actions/check/command.h"
+#include "actions/snapshots/installer.h"
+#include "actions/snapshots/restore.h"
+#include "actions/snapshots/retention.h"
+#include "actions/snapshots/take.h"
+#include "base/addresses.h"
+#include "base/paths.h"
+#include "cli/arguments.h"
+#include "cli/runs_around.h"
+#include "cli/worse.h"
+#include "facts/python/requirement.h"
+#include "report/printable.h"
+#include "report/snapshots.h"
+
+namespace cohabit {
+namespace {
+
+// One install, watched.
+class Guard {
+ public:
+  Guard(const GuardedInstall& install, KeptEnvironment environment, Store store)
+      : install_(install), environment_(std::move(environment)), store_(std::move(store)) {}
+
+  Result<int> run();
+
+ private:
+  bool is_refused();
+  void run_before();
+  Result<void> keep();
+  Result<int> judge(int status);
+  Result<int> judge_change(const Snapshot& now, int status);
+  Result<void> take_back(const Snapshot& now);
+  Result<int> finish(int status);
+  void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
+  bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
+
+  const GuardedInstall& install_;
+  KeptEnvironment environment_;
+  Store store_;
+  std::optional<std::set<std::string>> expected_;  // normal names of what would change
+  Examination before_;
+  RunsAround runs_;
+  Snapshot kept_;
+};
+
+// What the install would break is said before it is started.
+bool Guard::is_refused() {
+  const auto asked = check::read_command(install_.path, install_.command);
+  if (!asked) return false;
+  const auto outcome = check::check_install(asked->installer, environment_.python,
+                                            environment_.distributions, asked->request);
+  if (!outcome) {
+    say_guarding("not predicted: {}",
+                 report::printable(without_credentials(outcome.error().message)));
+    return false;
+  }
+  expected_.emplace();
+  for (const ExpectedChange& change : outcome->changes) expected_->insert(normal_name(change.name));
+  std::set<std::string> there;
+  for (const Distribution& distribution : environment_.distributions.all())
+    there.insert(normal_name(distribution.name));
+  size_t worse = 0;
+  for (const Finding& finding : outcome->findings) {
+    if (!is_worse(finding, there)) continue;
+    worse++;
+    say_guarding("would be: {}[{}]: {}", severity_name(finding.severity), finding.code,
+                 report::printable(without_credentials(finding.headline)));
+  }
+  if (worse == 0) return false;
+  say_guarding("{}", install_.force ? "goes on, since --force was given"
+                                    : "nothing was installed; --force installs it all the same");
+  return !install_.force;
+}
+
+void Guard::run_before() {
+  if (!install_.verify) return;
+  const auto done = runs_.run_before(environment_.python.executable, before_.verdicts, expected_);
+  if (!done) say_guarding("not run before: {}", done.error().message);
+}
+
+Result<void> Guard::keep() {
+  auto examination = examine_kept(environment_, true);
+  if (!examination) return tl::unexpected<Error>(examination.error());
+  before_ = std::move(*examination);
+  run_before();
+  SnapshotNotes notes = notes_of(environment_, before_, store_.salt());
+  notes.reason = fmt::format("before `{}`", install_.what);
+  notes.is_automatic = true;
+  auto taken = take_snapshot(store_, environment_.claims, new_snapshot_name(store_, "guard-"),
+                             std::move(notes), {});
+  if (!taken) return tl::unexpected<Error>(taken.error());
+  kept_ = std::move(taken->snapshot);
+  return store_.write_journal({Journal::Action::kInstall, kept_.name, install_.what});
+}
+
+Result<void> Guard::take_back(const Snapshot& now) {
+  const auto restored = restore(store_, now, kept_);
+  if (!restored)
+    return fail(
+        fmt::format("what {} did is not taken back: {}\n`cohabit restore` tries it again, "
+                    "`cohabit restore --abandon` leaves the environment as it is now",
+                    last_part(install_.command[0]), restored.error().message));
+  say_guarding("taken back: {} is as before ({} files put back, {} removed)", environment_.prefix,
+               restored->written, restored->removed);
+  for (const std::string& path : restored->disturbed)
+    say_guarding("somebody else was writing meanwhile; not as before: {}", report::printable(path));
+  return {};
+}
+
+Result<int> Guard::finish(int status) {
+  if (auto cleared = store_.clear_journal(); !cleared)
+    return tl::unexpected<Error>(cleared.error());
+  if (auto pruned = prune_automatic(store_, {kept_.name}); !pruned)
+    return tl::unexpected<Error>(pruned.error());
+  return status;
+}
+
+void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) const {
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(worse.orders.size(), kShown); i++)
+    say_guarding("`import {}` was sound and is not any more", worse.orders[i]);
+  if (worse.orders.size() > kShown)
+    say_guarding("and {} more orders", worse.orders.size() - kShown);
+  for (size_t i = 0; i < std::min(worse.findings.size(), kShown); i++)
+    say_guarding("new: {}[{}]: {}", severity_name(worse.findings[i]->severity),
+                 worse.findings[i]->code, report::printable(worse.findings[i]->headline));
+  if (worse.findings.size() > kShown) say_guarding("and {} more", worse.findings.size() - kShown);
+  const auto changes = compare_packages(kept_.notes.packages, packages_of(after.distributions));
+  for (const std::string& culprit : find_culprits(worse, changes, after.distributions))
+    say_guarding("it came with: {}", culprit);
+}
+
+// Runs what worked before, as far as it comes to what has changed.
+bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distributions& after) {
+  if (!install_.verify) return false;
+  const auto broken = runs_.run_after(environment_.python.executable, changes);
+  if (!broken) {
+    say_guarding("not run again: {}", broken.error().message);
+    return false;
+  }
+  std::set<std::string> culprits;
+  for (const RunsAround::Broken& one : *broken) {
+    say_guarding("`import {}` worked and does not any more: {}", one.imports,
+                 report::printable(one.how));
+    for (const PackageChange& change : one.used) culprits.insert(culprit(change, changes, after));
+  }
+  for (const std::string& sentence : culprits) say_guarding("it came with: {}", sentence);
+  return !broken->empty();
+}
+
+// The installer was content.
+Result<int> Guard::judge_change(const Snapshot& now, int status) {
+  const auto after = find_kept_environment(environment_.python.executable);
+  const auto examination = after ? examine_kept(*after, true)
+                                 : Result<Examination>(tl::unexpected<Error>(after.error()));
+  if (!examination) {
+    say_guarding("the environment cannot be examined any more: {}", examination.error().message);
+    if (install_.force) return finish(status);
+    if (auto done = take_back(now); !done) return tl::unexpected<Error>(done.error());
+    return finish(kTakenBack);
+  }
+  const Worse worse = find_worse(before_, *examination, kept_.notes.packages);
+  const auto changes = compare_packages(kept_.notes.packages, packages_of(after->distributions));
+  for (const PackageChange& change : changes) say_guarding("{}", report::package_change(change));
+  if (!worse.empty()) tell_worse(worse, *after);
+  // What is known to be worse need not be run.
+  if (worse.empty() && !is_broken(changes, after->distributions)) {
+    say_guarding("nothing that worked is worse; take it back with `cohabit restore {}`",
+                 kept_.name);
+    return finish(status);
+  }
+  if (install_.force) {
+    say_guarding("kept, since --force was given; take it back with `cohabit restore {}`",
+                 kept_.name);
+    return finish(status);
+  }
+  if (auto done = take_back(now); !done) return tl::unexpected<Error>(done.error());
+  say_guarding("--force keeps it all the same");
+  return finish(kTakenBack);
+}
+
+Result<int> Guard::judge(int status) {
+  const auto now = describe_environment(store_, environment_.claims, {});
+  if (!now) return tl::unexpected<Error>(now.error());
+  if (plan_restore(now->snapshot, kept_).empty()) {
+    if (auto removed = store_.remove(kept_.name); !removed)
+      return tl::unexpected<Error>(removed.error());
+    return finish(status);
+  }
+  if (status == 0) return judge_change(now->snapshot, status);
+  if (install_.force) return finish(status);
+  say_guarding("{} failed (exit code {}) and has changed the environment",
+               last_part(install_.command[0]), status);
+  if (auto done = take_back(now->snapshot); !done) return tl::unexpected<Error>(done.error());
+  return finish(status);
+}
+
+Result<int> Guard::run() {
+  if (is_refused()) return kTakenBack;
+  if (auto kept = keep(); !kept) return tl::unexpected<Error>(kept.error());
+  const auto status = run_installer(install_.path, install_.command, store_.lock());
+  if (!status) {
+    (void)store_.clear_journal();
+    return tl::unexpected<Error>(status.error());
+  }
+  return judge(exit_code_of_process(*status));
+}
+
+}  // namespace
+
+Result<int> install_guarded(const GuardedInstall& install, KeptEnvironment environment,
+                            Store store) {
+  return Guard(install, std::move(environment), std::move(store)).run();
+}
+
+}  // namespace cohabit

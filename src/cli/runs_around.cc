@@ -1,0 +1,97 @@
+#include "cli/runs_around.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/used_distributions.h"
+#include "cli/verify_runs.h"
+#include "facts/python/requirement.h"
+
+namespace cohabit {
+namespace {
+
+using Names = std::set<std::string>;
+using Imports = std::vector<std::string>;
+
+std::string text_of(const Imports& imports) {
+  return fmt::format("{}", fmt::join(imports, ", "));
+}
+
+Result<void> read_world(World& world, const std::string& python) {
+  if (auto found = find_environment(world, python); !found) return found;
+  world.machine = read_machine(world.tree, world.python->elf_machine);
+  return {};
+}
+
+// As many at a time as the machine has room for; what an earlier guard has run is known.
+Result<std::vector<VerifiedRow>> run(const World& world, const std::vector<Imports>& orders,
+                                     const std::map<std::string, std::string>& verdicts) {
+  if (orders.empty()) return std::vector<VerifiedRow>();
+  VerifyRequest request;
+  request.jobs = 0;
+  request.cached = true;
+  request.leaves_bytecode = false;
+  return verify_orders(world, Repair{}, orders, request, [&](VerifiedRow& row) {
+    if (const auto verdict = verdicts.find(text_of(row.imports)); verdict != verdicts.end())
+      row.predicted = verdict->second;
+  });
+}
+
+}  // namespace
+
+Result<void> RunsAround::run_before(const std::string& python,
+                                    const std::map<std::string, std::string>& verdicts,
+                                    const std::optional<Names>& expected) {
+  const Tree tree("");
+  World world(tree);
+  if (auto read = read_world(world, python); !read) return read;
+  uses_ = used_distributions(world);
+  verdicts_ = verdicts;
+  const auto may_change = [&](const std::string& framework) {
+    const Names& used = uses_[framework];
+    return !expected || std::any_of(expected->begin(), expected->end(),
+                                    [&](const std::string& name) { return used.contains(name); });
+  };
+  std::vector<Imports> orders = orders_of(find_frameworks(world));
+  std::erase_if(orders, [&](const Imports& imports) {
+    const auto verdict = verdicts.find(text_of(imports));
+    return verdict == verdicts.end() || verdict->second != "sound" ||
+           std::none_of(imports.begin(), imports.end(), may_change);
+  });
+  const auto rows = run(world, orders, verdicts);
+  if (!rows) return tl::unexpected<Error>(rows.error());
+  for (const VerifiedRow& row : *rows)
+    if (row.run.outcome == Outcome::kOk) worked_.push_back(row.imports);
+  return {};
+}
+
+Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
+    const std::string& python, const std::vector<PackageChange>& changes) {
+  const Tree tree("");
+  World world(tree);
+  if (auto read = read_world(world, python); !read) return tl::unexpected<Error>(read.error());
+  for (const auto& [framework, names] : used_distributions(world))
+    uses_[framework].insert(names.begin(), names.end());
+  const auto used_by = [&](const Imports& imports) {
+    std::vector<PackageChange> used;
+    for (const PackageChange& change : changes)
+      if (std::any_of(imports.begin(), imports.end(), [&](const std::string& framework) {
+            return uses_[framework].contains(normal_name(change.name));
+          }))
+        used.push_back(change);
+    return used;
+  };
+  std::vector<Imports> orders = worked_;
+  std::erase_if(orders, [&](const Imports& imports) { return used_by(imports).empty(); });
+  const auto rows = run(world, orders, verdicts_);
+  if (!rows) return tl::unexpected<Error>(rows.error());
+  std::vector<Broken> broken;
+  for (const VerifiedRow& row : *rows)
+    if (row.run.outcome != Outcome::kOk)
+      broken.push_back({text_of(row.imports), row.run.detail, used_by(row.imports)});
+  return broken;
+}
+
+}  // namespace cohabit

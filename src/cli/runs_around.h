@@ -1,0 +1,42 @@
+// What really works before an install, and whether it does after it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/verified_row.h"
+#include "facts/snapshots/difference.h"
+
+namespace cohabit {
+
+class RunsAround {
+ public:
+  // Runs the frameworks, alone and in pairs in both orders, as far as doctor calls the order sound
+  // (`verdicts`, by "torch, tensorflow") and one of them uses a distribution that the install is
+  // expected to change (`expected`: normal names; nothing: it is not known, so all).
+  Result<void> run_before(const std::string& python,
+                          const std::map<std::string, std::string>& verdicts,
+                          const std::optional<std::set<std::string>>& expected);
+
+  struct Broken {
+    std::string imports;              // "torch, tensorflow"
+    std::string how;                  // "signal 11 (Segmentation fault) at ..."
+    std::vector<PackageChange> used;  // changes of what they use
+  };
+  // What worked before, comes to one of the changes, and does not work now.
+  Result<std::vector<Broken>> run_after(const std::string& python,
+                                        const std::vector<PackageChange>& changes);
+
+ private:
+  using Uses = std::map<std::string, std::set<std::string>>;
+
+  Uses uses_;
+  std::vector<std::vector<std::string>> worked_;
+  std::map<std::string, std::string> verdicts_;
+};
+
+}  // namespace cohabit

@@ -1,0 +1,89 @@
+"""Installs that break what is there, of real packages: said by check, refused by guard, and taken back where guard
+could not ask before. Equality by tests/guard's own walk (sha256)."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import environments
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "guard"))
+import world  # noqa: E402
+
+INSTALLED = {"python": "3.11", "gigabytes": 2, "requirements": [
+    "opencv-python==4.9.0.80", "onnxruntime-gpu==1.22.0", "numpy==1.26.4", "pandas==2.1.4", "scikit-learn==1.3.2"]}
+# What is asked for; check's exit code (1: an error); the rule that says what breaks, and words of it that a person
+# would look for.
+SEQUENCES = {
+    "opencv twice": (["opencv-contrib-python==4.9.0.80"], 0, "FI001", ["opencv-python", "opencv-contrib-python"]),
+    "onnxruntime over its GPU build": (["onnxruntime==1.22.0"], 0, "FI001", ["onnxruntime-gpu", "onnxruntime 1.22.0"]),
+    "numpy 2 under wheels for 1": (["numpy==2.2.6"], 1, "PY005", ["NumPy 2.2.6", "pandas 2.1.4"]),
+    "two levels down": (["flax==0.12.2"], 1, "PY005", ["NumPy 2", "pandas 2.1.4"]),
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A copy, byte for byte: guard changes it."""
+    try:
+        made = environments.make("sequences", INSTALLED)
+    except environments.Unavailable as reason:
+        pytest.skip(str(reason))
+    subprocess.run(["cp", "-a", made, tmp_path / "env"], check=True)
+    return tmp_path / "env"
+
+
+def run(command: list, code: int) -> subprocess.CompletedProcess:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=900,
+                          env=environments.uv_environment() | {
+                              "CUDA_VISIBLE_DEVICES": "",
+                              "PATH": f"{Path(environments.uv()).parent}:{os.environ['PATH']}"})
+    assert done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr[-4000:])
+    return done
+
+
+def walk(home: Path) -> dict[bytes, tuple]:
+    """But for uv's lock, of which it changes the time."""
+    return {path: row for path, row in world.walk(home).items() if path != b".lock"}
+
+
+def install(home: Path, asked: list[str]) -> list[str]:
+    return [environments.uv(), "pip", "install", "--python", str(home / "bin/python"), *asked]
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_it_is_said_refused_and_taken_back(name: str, home: Path, cohabit: str) -> None:
+    asked, exit_code, code, words = SEQUENCES[name]
+    before = walk(home)
+    said = json.loads(run([cohabit, "check", "--env", home, "--format", "json", *asked], exit_code).stdout)
+    headlines = " ".join(finding["headline"] for finding in said["findings"] if finding["code"] == code)
+    assert all(word in headlines for word in words), said["findings"]
+    refused = run([cohabit, "guard", "--env", home, "--", *install(home, asked)], 1).stderr
+    assert "nothing was installed" in refused and f"[{code}]" in refused
+    # An installer that guard cannot ask: what it does is seen afterwards.
+    hidden = ["env", "-S", " ".join(install(home, asked))]
+    done = run([cohabit, "guard", "--env", home, "--", *hidden], 1).stderr
+    assert "taken back" in done and f"[{code}]" in done, done
+    assert "it came with: " + asked[0].partition("==")[0] in done or "it came with: numpy" in done, done
+    assert world.differences(before, walk(home)) == {}
+
+
+def test_what_is_installed_stays_where_it_can(home: Path, cohabit: str) -> None:
+    """uv forgets it when it may not build; then optax would bring the newest NumPy."""
+    said = json.loads(run([cohabit, "check", "--env", home, "--format", "json", "optax==0.2.6"], 0).stdout)
+    really = run([*install(home, ["optax==0.2.6"]), "--dry-run"], 0).stderr
+    assert {change["name"] for change in said["changes"]} == {
+        line.split()[1].partition("==")[0] for line in really.splitlines() if line.startswith(" + ")}
+
+
+def test_steps_name_the_requirement(home: Path, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("tomli==2.0.1\nopencv-contrib-python==4.9.0.80\nsix\n")
+    done = run([cohabit, "guard", "--env", home, "--step", "-r", tmp_path / "requirements.txt", "--",
+                *install(home, [])], 1)
+    assert "stopped at step 2 of 3, opencv-contrib-python==4.9.0.80" in done.stderr
+    assert list(home.glob("lib/python3*/site-packages/tomli-2.0.1.dist-info"))
+    assert os.path.exists(home / "lib/python3.11/site-packages/cv2/__init__.py")
