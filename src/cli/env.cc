@@ -81,7 +81,7 @@ Result<int> env(const EnvOptions& options) {
   if (auto found = choose_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
   const VariableMap variables = own_variables(options.root);
-  world.machine = read_machine(tree, world.python->elf_machine);
+  world.machine = read_machine(tree, world.python->elf_machine, "", world.python->elf_interpreter);
   auto host = gpu_host_of(tree, world.machine, variables, options.host);
   if (!host) return tl::unexpected<Error>(host.error());
   return options.check ? print_check(options, world, std::move(*host), variables)

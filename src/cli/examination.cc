@@ -188,7 +188,8 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return found;
   const Cpu cpu =
       options.surroundings ? options.surroundings->cpu : read_cpu(world.python->elf_machine);
-  world.machine = read_machine(world.tree, world.python->elf_machine, cpu);
+  world.machine =
+      read_machine(world.tree, world.python->elf_machine, cpu, world.python->elf_interpreter);
   report.program = world.python->executable;
   report.architecture = world.python->elf_machine == elf::EM_AARCH64 ? "aarch64" : "x86_64";
   report.glibc = fmt::format("{}.{}", world.machine.glibc.major, world.machine.glibc.minor);

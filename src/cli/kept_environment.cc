@@ -82,7 +82,7 @@ Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders
   World world(tree);
   if (auto found = find_environment(world, environment.python.executable); !found)
     return tl::unexpected<Error>(found.error());
-  world.machine = read_machine(tree, world.python->elf_machine);
+  world.machine = read_machine(tree, world.python->elf_machine, "", world.python->elf_interpreter);
   report::Report report;
   EnvironmentOptions about;
   about.variables = own_variables("");

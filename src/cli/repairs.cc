@@ -127,7 +127,8 @@ void RepairCase::plan_all() {
 Result<void> RepairCase::prepare() {
   if (!request_.replay.empty()) return read_replay();
   if (auto found = find_environment(world_, request_.environment); !found) return found;
-  world_.machine = read_machine(world_.tree, world_.python->elf_machine);
+  world_.machine =
+      read_machine(world_.tree, world_.python->elf_machine, "", world_.python->elf_interpreter);
   plan_all();
   return {};
 }

@@ -25,7 +25,9 @@ class NeededForRun {
     for (const VariableChange& change : changes) note(change);
     const auto place = find_python_of(path);
     known_ = place && find_environment(world_, *place);
-    if (known_) world_.machine = read_machine(tree_, world_.python->elf_machine);
+    if (known_)
+      world_.machine =
+          read_machine(tree_, world_.python->elf_machine, "", world_.python->elf_interpreter);
   }
 
   Result<void> add_all() {

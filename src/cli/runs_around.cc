@@ -21,7 +21,8 @@ std::string text_of(const Imports& imports) {
 
 Result<void> read_world(World& world, const std::string& python) {
   if (auto found = find_environment(world, python); !found) return found;
-  world.machine = read_machine(world.tree, world.python->elf_machine);
+  world.machine =
+      read_machine(world.tree, world.python->elf_machine, "", world.python->elf_interpreter);
   return {};
 }
 

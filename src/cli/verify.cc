@@ -77,7 +77,7 @@ Result<int> verify(const VerifyOptions& options) {
   World world(tree);
   if (auto found = find_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
-  world.machine = read_machine(tree, world.python->elf_machine);
+  world.machine = read_machine(tree, world.python->elf_machine, "", world.python->elf_interpreter);
   const auto orders = orders_asked(options, world);
   if (!orders) return tl::unexpected<Error>(orders.error());
   auto rows = verify_orders(world, *repair, *orders, options.request,

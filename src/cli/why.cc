@@ -46,7 +46,8 @@ Result<void> add_evidence(explain::Explanation& explanation, const std::string& 
   if (!python) return tl::unexpected<Error>(python.error());
   const Distributions distributions = Distributions::read(tree, *python);
   const EnvironmentCase examined(tree, *python, distributions);
-  explain::look_at_environment(explanation, examined, read_machine(tree, python->elf_machine));
+  explain::look_at_environment(
+      explanation, examined, read_machine(tree, python->elf_machine, "", python->elf_interpreter));
   return {};
 }
 

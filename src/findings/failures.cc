@@ -188,6 +188,23 @@ std::optional<Help> help_for_missing(const Case& examined, const Failure& failur
   return std::nullopt;
 }
 
+// A need of a file as its distribution made it: no distribution here has a library of that name, so
+// the system is to bring it.
+std::optional<Help> help_for_system_library(const Case& examined, const Failure& failure,
+                                            const Blame& blame) {
+  const std::string subject = subject_of(failure);
+  if (blame.needs == kNone || subject.find('/') != std::string::npos ||
+      failure.message.find("No such file") == std::string::npos)
+    return std::nullopt;
+  return Help{
+      fmt::format("{} is needed by {}, and no installed distribution lists it: install what "
+                  "brings it, a package of the system or a version of another distribution "
+                  "(on Debian `apt-file search {}` names it); reinstalling {} does not",
+                  subject, short_name(examined.process, blame.needs), subject,
+                  short_name(examined.process, blame.needs)),
+      "", Safety::kManual};
+}
+
 // All are of one distribution: other versions of others do not help.
 bool is_of_one_distribution(const Finding& finding) {
   return std::all_of(finding.libraries.begin(), finding.libraries.end(), [&](const Library& one) {
@@ -241,6 +258,8 @@ std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
                                   "", step.path, -1, -1, ""});
     if (auto better = help_for_missing(examined, failure, finding))
       finding.help.push_back(std::move(*better));
+    else if (auto system = help_for_system_library(examined, failure, blame))
+      finding.help.push_back(std::move(*system));
     else if (is_of_one_distribution(finding) &&
              failure.message.find(kUnreadable) == std::string::npos)
       finding.help.push_back(reinstall(examined, finding.libraries[0]));

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "findings/mangled.h"
 
@@ -60,10 +61,22 @@ std::string symbol_text(const Case& examined, uint32_t binding) {
       process.reference(process.simulation().bindings()[binding]).name));
 }
 
+// Whether the consumer binds more names to their own provider than those of the group's family: a
+// framework that carries a part of another library has names of many.
+bool is_part_of_more(const Case& examined, const CaptureGroup& group) {
+  const ProcessView& process = examined.process;
+  std::set<NameId> names;
+  for (const sim::Binding& binding : process.simulation().bindings())
+    if (binding.from == group.consumer && binding.to == group.own)
+      names.insert(process.reference(binding).name);
+  return names.size() > group.stays;
+}
+
 std::string reference_words(const Case& examined, const CaptureGroup& group) {
   if (!group.family.empty()) return "references to " + readable_scope(group.family);
-  if (group.self()) return "references to itself";
-  return "references to " + short_name(examined.process, group.own);
+  const std::string whom = group.self() ? "itself" : short_name(examined.process, group.own);
+  return (is_part_of_more(examined, group) ? "references of this family to " : "references to ") +
+         whom;
 }
 
 // The counts shown are of all names of the family, harmless ones (templates, type information)

@@ -44,6 +44,13 @@ bool Simulation::State::start_program() {
   const Image& image = sim.images_[probe.image];
   if (image.elf.interpreter.empty())
     return refuse(path + " is not dynamically linked, so it has no dynamic loader to simulate");
+  const Tree& tree = sim.images_.tree();
+  const auto executed = tree.stat(sim.start_.executable),
+             loader = tree.stat(sim.machine_.loader_path);
+  if (executed && loader && executed->id == loader->id)
+    sim.problems_.push_back(
+        "the program was started through " + sim.start_.executable +
+        ", whose options (--library-path, --preload) and whose way to $ORIGIN are not simulated");
   Object main;
   main.image = probe.image;
   main.names = {""};

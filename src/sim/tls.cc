@@ -7,6 +7,7 @@
 // thread that touched a module's TLS dynamically before forbids static use of it.
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "sim/state.h"
 
@@ -22,11 +23,21 @@ int64_t round_up(int64_t value, int64_t align) {
   return align > 1 ? (value + align - 1) / align * align : value;
 }
 
-// The value of a tunable in GLIBC_TUNABLES ("a.b=1:c.d=2").
-int64_t tunable(const std::string& text, const std::string& name, int64_t fallback) {
-  const size_t at = text.find(name + "=");
-  if (at == std::string::npos || (at > 0 && text[at - 1] != ':')) return fallback;
-  return std::strtoll(text.c_str() + at + name.size() + 1, nullptr, 0);
+// The value of a tunable in GLIBC_TUNABLES ("a.b=1:c.d=2"): the last one counts, and one that is
+// out of its bounds (glibc: elf/dl-tunables.list) is as if it were not there.
+int64_t tunable(const std::string& text, const std::string& name, int64_t fallback, int64_t least,
+                int64_t most) {
+  int64_t result = fallback;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const std::string_view one = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (one.size() <= name.size() || !one.starts_with(name) || one[name.size()] != '=') continue;
+    const int64_t value =
+        std::strtoll(std::string(one.substr(name.size() + 1)).c_str(), nullptr, 0);
+    if (value >= least && value <= most) result = value;
+  }
+  return result;
 }
 
 int64_t alignment(const elf::TlsSegment& tls) {
@@ -82,8 +93,8 @@ void give_back_downwards(Run& run, Run block, int64_t& used) {
 
 void Simulation::State::lay_out_static_tls() {
   const std::string tunables = variable("GLIBC_TUNABLES").value_or("");
-  const int64_t nns = std::min<int64_t>(tunable(tunables, "glibc.rtld.nns", 4), kMaxNamespaces);
-  tls_optional = tunable(tunables, "glibc.rtld.optional_static_tls", 512);
+  const int64_t nns = tunable(tunables, "glibc.rtld.nns", 4, 1, kMaxNamespaces);
+  tls_optional = tunable(tunables, "glibc.rtld.optional_static_tls", 512, 0, INT64_MAX);
   const int64_t surplus = (nns - 1) * kLibcTls + nns * kOtherTls + tls_optional + kLegacyTls;
   const bool tcb_first = sim.machine_.elf_machine == elf::EM_AARCH64;
   int64_t offset = tcb_first ? kAarch64TcbSize : 0, free_top = 0, free_bottom = 0;

@@ -136,6 +136,8 @@ def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
     call(root, "guard", "--", python, "-m", "pip", "install", "--no-index", str(made), str(needs))
     before = world.walk(root)
     done = call(root, "guard", "--", python, "-m", "pip", "install", "--no-index", str(newer), code=1)
+    assert "would be: warning[PY001]: one 2.0 is not what is required by two 1.0" in done.stderr
+    done = call(root, "guard", "--", "env", python, "-m", "pip", "install", "--no-index", str(newer), code=1)
     assert "one 1.0 -> 2.0" in done.stderr
     assert world.differences(before, world.walk(root)) == {}
     done = call(root, "guard", "--", python, "-m", "pip", "uninstall", "-y", "one", code=1)

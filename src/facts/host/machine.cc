@@ -302,8 +302,9 @@ Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& 
   return with_cpu(std::move(machine), tree, cpu);
 }
 
-Machine read_machine(const Tree& tree, uint16_t elf_machine, const Cpu& cpu) {
-  return with_cpu(read_loading(tree, elf_machine, ""), tree, cpu);
+Machine read_machine(const Tree& tree, uint16_t elf_machine, const Cpu& cpu,
+                     const std::string& interpreter) {
+  return with_cpu(read_loading(tree, elf_machine, interpreter), tree, cpu);
 }
 
 std::optional<std::string> find_in_cache(const Machine& machine, std::string_view name) {

@@ -52,7 +52,8 @@ struct Machine {
 Machine read_machine(const Tree& tree, uint16_t elf_machine, const std::string& cpu_level = "",
                      const std::string& interpreter = "");
 // For a CPU whose facts are known from elsewhere.
-Machine read_machine(const Tree& tree, uint16_t elf_machine, const Cpu& cpu);
+Machine read_machine(const Tree& tree, uint16_t elf_machine, const Cpu& cpu,
+                     const std::string& interpreter = "");
 
 // What ld.so finds for a name in the machine's cache.
 std::optional<std::string> find_in_cache(const Machine& machine, std::string_view name);
