@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def wheel(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     check(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out), str(repo))
     (found,) = out.glob("cohabit-*.whl")
     return found
+
+
+@pytest.mark.xdist_group("package")
+def test_a_wheel_holds_one_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"cohabit"}, tops
 
 
 # One group: the workers of pytest-xdist would each build the wheel otherwise.
