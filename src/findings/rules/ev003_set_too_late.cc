@@ -27,7 +27,8 @@ Finding read_at_start(const python::PlannedVariable& variable, const TableRow& r
   finding.headline =
       fmt::format("{} is set in {}: too late for this process, {} reads it at its start",
                   variable.name, place_of(variable), row[2]);
-  finding.evidence.push_back({"declared", fmt::format("{} ({})", row[2], row[3]), "", "", -1, -1, ""});
+  finding.evidence.push_back(
+      {"declared", fmt::format("{} ({})", row[2], row[3]), "", "", -1, -1, ""});
   finding.help.push_back(
       {"set it before the process is started: in the shell, the service or the container (for "
        "processes that it starts itself it is in time)",
