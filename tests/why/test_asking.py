@@ -1,0 +1,138 @@
+"""What is asked besides a text: an environment, a command that is run, an exception of a Python program."""
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "guard"), str(HERE.parents[1] / "python")]
+import cohabit as package  # noqa: E402
+import world  # noqa: E402
+from texts import why  # noqa: E402
+
+MISSING = "ModuleNotFoundError: No module named 'setuptools'\n"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> world.Environment:
+    return world.Environment(tmp_path / "env")
+
+
+def first(cohabit: str, environment: world.Environment, text: str) -> dict:
+    return why(cohabit, text, "--env", str(environment.root))["answers"][0]
+
+
+def test_an_environment_confirms_or_contradicts(cohabit: str, environment) -> None:
+    assert why(cohabit, MISSING)["answers"][0]["status"] == "not-checkable"
+    assert first(cohabit, environment, MISSING)["status"] == "confirmed"
+    environment.install("setuptools", "70", {"setuptools/__init__.py": b""})
+    answer = first(cohabit, environment, MISSING)
+    assert answer["status"] == "contradicted" and "setuptools 70" in answer["evidence"][0]["text"]
+
+
+def test_a_rule_of_doctor_is_asked(cohabit: str, environment) -> None:
+    """The same code and the same sentence as doctor's."""
+    text = "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may crash. To support both\n"
+    environment.install("numpy", "2.1.0", {"numpy/__init__.py": b""})
+    assert first(cohabit, environment, text)["mechanism"] == "numpy-abi"
+    assert first(cohabit, environment, text)["status"] == "contradicted", "nothing here is built for another one"
+
+
+def test_an_environment_that_is_not_there(cohabit: str) -> None:
+    done = subprocess.run([cohabit, "why", "-", "--env", "/no/such"], input=MISSING, capture_output=True, text=True)
+    assert done.returncode == 2 and "/no/such" in done.stderr
+
+
+def run(cohabit: str, *command: str, **more) -> subprocess.CompletedProcess:
+    return subprocess.run([cohabit, "why", "--", *command], capture_output=True, text=True, timeout=120, **more)
+
+
+def test_a_command_that_fails_is_explained(cohabit: str, environment) -> None:
+    """In the environment of the command, once, with its own output and exit code."""
+    python = str(environment.root / "bin/python")
+    code = "import sys; print('to the output'); print('to the error', file=sys.stderr); import tensorflow_of_nobody"
+    done = run(cohabit, python, "-c", code)
+    assert done.returncode == 1 and done.stdout == "to the output\n"
+    assert done.stderr.count("to the error") == 1 and done.stderr.count("Traceback") == 1
+    after = done.stderr.partition("ModuleNotFoundError")[2]
+    assert "missing-module" in after and "confirmed" in after and "tensorflow_of_nobody" in after
+
+
+def test_a_command_that_works_is_left_alone(cohabit: str) -> None:
+    text = "import sys; sys.stdout.write(sys.stdin.read()); print(\"ModuleNotFoundError: No module named 'x'\")"
+    done = run(cohabit, sys.executable, "-c", text, input="words\n")
+    assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("words\n")
+
+
+def test_how_a_command_ends(cohabit: str) -> None:
+    done = run(cohabit, sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert done.returncode == 128 + signal.SIGSEGV and "Segmentation fault" in done.stderr
+    assert run(cohabit, sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    done = run(cohabit, "/no/such/program")
+    assert done.returncode == 125 and "/no/such/program" in done.stderr
+
+
+def test_output_is_shown_as_it_comes(cohabit: str) -> None:
+    code = "import sys, time; print('first', flush=True); time.sleep(30)"
+    with subprocess.Popen([cohabit, "why", "--", sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        begin = time.monotonic()
+        assert process.stdout.readline() == "first\n" and time.monotonic() - begin < 25, "before the command has ended"
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+@pytest.fixture
+def api(cohabit: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    return package
+
+
+def test_an_exception_is_explained(api) -> None:
+    try:
+        import tensorflow_of_nobody  # noqa: F401
+    except ImportError as error:
+        report = api.explain_exception(error)
+    assert report["answers"][0]["mechanism"] == "missing-module" and report["answers"][0]["status"] == "confirmed"
+    assert api.explain_exception(ValueError("the flux is low"))["answers"] == []
+    try:
+        try:
+            raise ImportError("libcudnn_of_nobody.so.9: cannot open shared object file: No such file or directory")
+        except ImportError as error:
+            raise RuntimeError("the model cannot be loaded") from error
+    except RuntimeError as error:
+        assert "libcudnn_of_nobody" in json.dumps(api.explain_exception(error)["answers"]), "the cause, not the last line"
+
+
+HOOK = """
+    import sys
+    sys.path.insert(0, {package!r})
+    import cohabit
+    cohabit.command = lambda: {command!r}
+    cohabit.install_excepthook()
+    cohabit.install_excepthook()
+    {statement}
+"""
+
+
+@pytest.mark.parametrize("statement, explained", [
+    ("import tensorflow_of_nobody", True), ("raise ValueError('the flux is low')", False),
+    ("raise KeyboardInterrupt", False)])
+def test_an_uncaught_exception(statement: str, explained: bool, cohabit: str) -> None:
+    code = textwrap.dedent(HOOK.format(package=str(HERE.parents[1] / "python"), command=cohabit, statement=statement))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stderr.count("Traceback (most recent call last)") == 1 and done.returncode != 0
+    assert ("missing-module" in done.stderr) == explained and done.stderr.count("missing-module]") == int(explained)
+
+
+def test_a_hook_hides_nothing(cohabit: str) -> None:
+    code = textwrap.dedent(HOOK.format(package=str(HERE.parents[1] / "python"), command="/no/such/cohabit",
+                                       statement="import tensorflow_of_nobody"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.count("Traceback") == 1 and "No module named" in done.stderr
