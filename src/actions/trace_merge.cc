@@ -76,10 +76,11 @@ void TraceMerger::loading(const std::string& name, int64_t ns, const std::string
   } else {
     // A dlopen stays in the namespace of its caller.
     call = infer(ns == by_ns ? CallKind::kDlopen : CallKind::kDlmopen, name);
-    calls_[call].call.caller = by;
     if (ns != by_ns) calls_[call].call.link_map_id = namespaces_.contains(ns) ? ns : LM_ID_NEWLM;
     namespaces_.insert(ns);
   }
+  // Where a library wraps dlopen, the tracer saw the wrapper's caller, and glibc the wrapper.
+  calls_[call].call.caller = by;
   calls_[call].call.caller_ns = by_ns;
   push(call, true);
 }

@@ -345,6 +345,9 @@ void examine_environment(World& world, report::Report& report, EnvironmentOption
                                  std::move(options));
   for (Finding& finding : check_environment(examined))
     report.findings.push_back(std::move(finding));
+  auto& unknowns = report.unknowns;
+  for (const std::string& problem : world.python->problems) unknowns.push_back(problem);
+  for (const std::string& problem : world.distributions.problems()) unknowns.push_back(problem);
 }
 
 void number_findings(report::Report& report) {

@@ -66,6 +66,30 @@ def test_started_through_the_loader(world, tmp_path: Path) -> None:
     assert really == 0 and "was started through" in said
 
 
+WRAPPER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+void* dlopen(const char* name, int flags) {
+  void* (*real)(const char*, int) = dlsym(RTLD_NEXT, "dlopen");
+  void* volatile handle = real(name, flags);  /* no tail call: glibc takes this library for the caller */
+  return handle;
+}
+"""
+
+
+@pytest.mark.parametrize("where", ["beside the wrapper", "beside the program"])
+def test_a_library_that_wraps_dlopen(where: str, world, tmp_path: Path) -> None:
+    """Sanitizers and profilers do: then their RUNPATH counts, and the program's does not."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "theirs").mkdir()
+    program = compile_c(tmp_path, "opener", OPENER, "-Wl,--enable-new-dtags,-rpath,$ORIGIN/own")
+    wrapper = compile_c(tmp_path, "libwrapper.so", WRAPPER, "-shared", "-fPIC", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/theirs")
+    place = tmp_path / ("theirs" if "wrapper" in where else "own")
+    compile_c(place, "libwanted.so", "int wanted;", "-shared", "-fPIC")
+    really, replayed, said = refusals(world, tmp_path, [program, "libwanted.so"], LD_PRELOAD=wrapper)
+    assert really == replayed == int("program" in where), said
+
+
 @pytest.mark.parametrize("tunables", ["glibc.rtld.nns=100", "glibc.rtld.nns=1", "glibc.rtld.optional_static_tls=0",
                                       "glibc.rtld.optional_static_tls=0:glibc.rtld.optional_static_tls=8192",
                                       "glibc.rtld.optional_static_tls=8192:glibc.rtld.optional_static_tls=0"])

@@ -2,7 +2,10 @@
 // only lines with ".so" are taken apart.
 #include "facts/python/distributions.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -199,6 +202,10 @@ std::vector<std::string> native_names_of_record(std::string_view text) {
 
 void Distributions::read_site(const std::string& site) {
   std::vector<std::string> names = tree_.list(site);
+  const auto place = names.empty() ? tree_.host_path(site) : std::nullopt;
+  if (place && ::access(place->c_str(), R_OK | X_OK) != 0 && errno == EACCES)
+    problems_.push_back(site +
+                        " cannot be read by this user, so nothing is known of what is in it");
   if (site.ends_with(".egg")) names.push_back("EGG-INFO");
   for (const std::string& name : names) {
     if (name.starts_with('~')) {  // pip renames what it removes, and deletes that last
