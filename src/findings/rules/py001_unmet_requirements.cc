@@ -181,7 +181,12 @@ std::pair<std::string, std::string> own_refusal(const EnvironmentCase& examined,
 Finding wrong_version(const EnvironmentCase& examined, const std::string& name,
                       const Target& target) {
   Finding finding;
-  finding.severity = Severity::kWarning;
+  // The packages of an extra may be there for other reasons (rich, beside httpx's extra for its
+  // command).
+  const bool is_guessed =
+      std::all_of(target.complaints.begin(), target.complaints.end(),
+                  [](const Complaint& complaint) { return !complaint.extra.empty(); });
+  finding.severity = is_guessed ? Severity::kNote : Severity::kWarning;
   finding.certainty = Certainty::kDeclared;
   std::vector<std::string> who;
   for (const Complaint& complaint : target.complaints) who.push_back(complaint.who());
@@ -284,12 +289,10 @@ const Rule kPy001 = {
     "  numba 0.59.1 requires numpy<1.27,>=1.22; NumPy 2.1.3 is installed.",
     "  Install a version that all requirers take; where there is none, use separate environments.",
     "  Extras that were asked for on a command line are not known: one of which all is installed "
-    "counts, "
-    "but\n"
-    "  for those of developers (tests, docs). A version that is no version "
-    "(PEP "
-    "440)\n"
-    "  counts as the right one.",
+    "is a note,\n"
+    "  but for those of developers (tests, docs). A version that is no version (PEP 440) counts as "
+    "the\n"
+    "  right one.",
     nullptr,
     check,
 };
