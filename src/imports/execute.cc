@@ -247,6 +247,33 @@ void Interpreter::guess_names(Block block) {
   }
 }
 
+// What a loop counts and collects, when it is not known how often it runs: llvmlite takes its
+// version number apart so, and numba compares it.
+void Interpreter::forget_collected(Block block) {
+  const auto collection = [&](const Expr& expression) {
+    if (expression.kind != ExprKind::kName) return;
+    const Ref value = find_name(expression.text);
+    if (!value || value == sys_modules_ || value == environment_) return;
+    if (auto* items = as<Sequence>(value, Type::kList)) items->open = true;
+    if (auto* items = as<Dict>(value, Type::kDict)) items->open = true;
+  };
+  for (const Stmt* statement : block) {
+    for (const Expr* expression : statement->exprs)
+      if (expression && expression->kind == ExprKind::kSubscript &&
+          statement->kind == StmtKind::kAssign)
+        collection(*expression->items[0]);
+    if (statement->kind == StmtKind::kExpression && statement->exprs[0]->kind == ExprKind::kCall &&
+        statement->exprs[0]->items[0]->kind == ExprKind::kAttribute)
+      collection(*statement->exprs[0]->items[0]->items[0]);
+    if (statement->kind == StmtKind::kAugmented && statement->exprs[0]->kind == ExprKind::kName &&
+        find_name(statement->exprs[0]->text))
+      bind(statement->exprs[0]->text, opaque());
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
+    forget_collected(statement->body);
+    forget_collected(statement->orelse);
+  }
+}
+
 Flow Interpreter::execute_if(const Stmt& statement) {
   Ref condition = evaluate(*statement.exprs[0]);
   if (!condition) return Flow::kRaise;
@@ -347,6 +374,7 @@ Flow Interpreter::execute_while(const Stmt& statement) {
       if (round == 0) {
         note_skipped(statement.body, statement.line, "condition of a loop");
         guess_names(statement.body);
+        forget_collected(statement.body);
       }
       return Flow::kNext;
     }
@@ -367,6 +395,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     note_skipped(statement.body, statement.line, "what a loop goes over");
     if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
     guess_names(statement.body);
+    forget_collected(statement.body);
     return execute_guessed(statement.orelse, statement.line);
   }
   for (size_t i = 0; i < items->size() && i < kMostRounds; i++) {

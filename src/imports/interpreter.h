@@ -213,6 +213,7 @@ class Interpreter {
   Flow execute_match(const Stmt& statement);
   std::optional<bool> handler_matches(const Handler& handler);
   void guess_names(Block block);
+  void forget_collected(Block block);
   void note_skipped(Block block, uint32_t line, std::string_view why);
   static bool mentions_loading(Block block);
   bool assign(const Expr& target, Ref value);

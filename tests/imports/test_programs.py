@@ -41,6 +41,11 @@ PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
                                    "if '/cohabit' in maps:\n    import m_x\n"
                                    "if 'python' not in maps:\n    raise SystemExit\nimport m_a\n",
                          "m_a.py": "", "m_x.py": ""}, ["app.py"]),
+    "what loops collect": ({"app.py": "import os\nparts, count, number = [], 0, os.getpid()\nwhile number:\n"
+                                      "    parts.append(number & 255)\n    count += 1\n    number >>= 8\n"
+                                      "if tuple(reversed(parts)) < (1,):\n    raise ImportError('too old')\nimport m_a\n"
+                                      "if count < 1:\n    raise ImportError('nothing counted')\nimport m_b\n",
+                            "m_a.py": "", "m_b.py": ""}, ["app.py"]),
     "a failing import": ({"app.py": "import m_a\nimport m_gone\n", "m_a.py": ""}, ["app.py"]),
 }
 

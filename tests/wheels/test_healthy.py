@@ -1,0 +1,57 @@
+"""Environments that work: their imports really succeed, and doctor has no error and at most three warnings for each."""
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import environments  # noqa: E402
+import real  # noqa: E402
+from test_sequences import INSTALLED  # noqa: E402
+
+MOST_WARNINGS = 3
+# Name, environment (none: of environments.toml), what is imported.
+HEALTHY = {
+    "serving": (None, "torch ctranslate2 onnxruntime"),
+    "packages": (None, "transformers lightgbm h5py"),
+    "sequences": (INSTALLED, "cv2 onnxruntime pandas sklearn"),
+    "functional": ({"python": "3.12", "gigabytes": 1, "requirements": [
+        "jax==0.7.2", "jaxlib==0.7.2", "optax==0.2.6", "chex==0.1.91"]}, "jax optax"),
+    "kernels": ({"python": "3.11", "gigabytes": 1, "requirements": [
+        "cupy-cuda12x==14.2.0", "numba==0.62.1", "scipy==1.16.2", "numpy==2.3.3"]}, "cupy numba scipy.linalg"),
+    "boosting": ({"python": "3.10", "gigabytes": 2, "requirements": [
+        "xgboost==2.1.4", "lightgbm==4.6.0", "catboost==1.2.8", "scikit-learn==1.5.2"]}, "xgboost lightgbm catboost sklearn.svm"),
+    "media": ({"python": "3.13", "gigabytes": 1, "requirements": [
+        "av==15.1.0", "opencv-python-headless==4.12.0.88", "soundfile==0.13.1", "imageio==2.37.0"]}, "av cv2 soundfile imageio"),
+    "geography": ({"python": "3.12", "gigabytes": 1, "requirements": [
+        "shapely==2.1.2", "pyproj==3.7.2", "rasterio==1.4.3", "geopandas==1.1.1"]}, "rasterio shapely pyproj geopandas"),
+    "tables": ({"python": "3.11", "gigabytes": 1, "requirements": [
+        "h5py==3.14.0", "netCDF4==1.7.2", "pyarrow==21.0.0", "polars==1.33.1", "duckdb==1.4.0"]}, "h5py netCDF4 pyarrow polars duckdb"),
+    "network": ({"python": "3.9", "gigabytes": 1, "requirements": [
+        "grpcio==1.75.1", "cryptography==46.0.1", "psycopg[binary]==3.2.10", "lxml==6.0.2", "pyzmq==27.1.0"]},
+        "grpc psycopg lxml.etree zmq cryptography.hazmat.bindings._rust"),
+}
+
+
+def home_of(name: str) -> Path:
+    made, _ = HEALTHY[name]
+    try:
+        return environments.make(name, made or environments.load_table()[name])
+    except environments.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_no_error_and_few_warnings(name: str, cohabit: str) -> None:
+    home, imports = home_of(name), HEALTHY[name][1].split()
+    ended = real.run(real.statement_command(home, "import " + ", ".join(imports)))
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    for order in ([], ["--imports", ",".join(imports)]):
+        report = json.loads(real.run([cohabit, "doctor", str(home), *order, "--format", "json"]).stdout)
+        found = {severity: [f"{one['code']}: {one['headline']}" for one in report["findings"] if one["severity"] == severity]
+                 for severity in ("error", "warning")}
+        assert not found["error"] and len(found["warning"]) <= MOST_WARNINGS, found
+        assert all(one["verdict"] != "unsound" for one in report["orders"]), report["orders"]
