@@ -57,7 +57,8 @@ def locked(name: str):
 def uv_environment() -> dict[str, str]:
     """uv with our cache, and with the package index that pip is configured for."""
     env = dict(os.environ, UV_CACHE_DIR=str(cache_root() / "uv"), UV_LINK_MODE="hardlink",
-               UV_NO_PROGRESS="1", UV_PYTHON_DOWNLOADS="never")
+               UV_NO_PROGRESS="1", UV_PYTHON_DOWNLOADS="never",
+               UV_CONCURRENT_INSTALLS="1")  # who wins a file that two distributions bring
     env.setdefault("UV_HTTP_TIMEOUT", "300")
     if not any(k in env for k in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE")):
         for variable, option in (("UV_DEFAULT_INDEX", "index-url"), ("UV_INDEX", "extra-index-url"),

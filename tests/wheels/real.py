@@ -74,8 +74,8 @@ def is_outdated(kept: Path, home: Path) -> bool:
                for file in files if home not in file.parents)
 
 
-def truth(home: Path, code: str, now: bool, scratch: Path) -> tuple[Path, int]:
-    """A directory with ld.so's tables for this statement, and its exit status. Recorded once."""
+def truth(home: Path, code: str, now: bool, scratch: Path, anew: bool = False) -> tuple[Path, int]:
+    """A directory with ld.so's tables for this statement, and its exit status. Recorded once, unless `anew`."""
     installation = (home / "cohabit-complete").read_text()
     recorder = Path(ldso_record.__file__).read_text()
     identity = "\0".join([str(home), installation, code, str(now), recorder, machine_identity(),
@@ -83,7 +83,7 @@ def truth(home: Path, code: str, now: bool, scratch: Path) -> tuple[Path, int]:
     key = hashlib.sha256(identity.encode()).hexdigest()[:16]
     kept = environments.cache_root() / "truths" / f"{home.name}-{key}"
     with environments.locked(f"truth-{key}"):
-        if not (kept / "status").exists() or is_outdated(kept, home):
+        if anew or not (kept / "status").exists() or is_outdated(kept, home):
             shutil.rmtree(kept, ignore_errors=True)
             fresh = scratch / "fresh"
             # Once without the log: byte code gets compiled, caches get filled.
@@ -101,7 +101,7 @@ def truth(home: Path, code: str, now: bool, scratch: Path) -> tuple[Path, int]:
             forget_old_truths()
         os.utime(kept / "status")
     unpacked = scratch / "truth"
-    unpacked.mkdir()
+    unpacked.mkdir(parents=True)
     for table in TABLES:
         with gzip.open(kept / f"{table}.gz", "rb") as packed, open(unpacked / table, "wb") as plain:
             shutil.copyfileobj(packed, plain, 1 << 20)
