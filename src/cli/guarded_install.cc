@@ -17,6 +17,7 @@
 #include "cli/arguments.h"
 #include "cli/runs_around.h"
 #include "cli/worse.h"
+#include "facts/cuda/builds.h"
 #include "facts/python/requirement.h"
 #include "report/printable.h"
 #include "report/snapshots.h"
@@ -52,6 +53,24 @@ class Guard {
   Snapshot kept_;
 };
 
+// Another version of a framework that came with a requirement, and that nobody named: "torch 2.6.0
+// -> 2.5.0".
+std::vector<std::string> replaced_frameworks(const std::vector<ExpectedChange>& changes,
+                                             const KeptEnvironment& environment) {
+  std::set<std::string> frameworks;
+  for (const cuda::FrameworkBuild& build :
+       cuda::read_builds(Tree(""), environment.python, environment.distributions))
+    if (build.distribution) frameworks.insert(normal_name(build.distribution->name));
+  std::vector<std::string> replaced;
+  for (const ExpectedChange& change : changes)
+    if (change.because.size() > 1 && !change.from.empty() && change.from != change.to &&
+        frameworks.contains(normal_name(change.name)))
+      replaced.push_back(fmt::format("{} {} -> {} ({})", change.name, change.from,
+                                     change.to.empty() ? "removed" : change.to,
+                                     fmt::join(change.because, " -> ")));
+  return replaced;
+}
+
 // What the install would break is said before it is started.
 bool Guard::is_refused() {
   const auto asked = check::read_command(install_.path, install_.command);
@@ -74,6 +93,11 @@ bool Guard::is_refused() {
     worse++;
     say_guarding("would be: {}[{}]: {}", severity_name(finding.severity), finding.code,
                  report::printable(without_credentials(finding.headline)));
+  }
+  for (const std::string& change : replaced_frameworks(outcome->changes, environment_)) {
+    worse++;
+    say_guarding("would be: {}, which was not asked for: name it too if it is wanted",
+                 report::printable(without_credentials(change)));
   }
   if (worse == 0) return false;
   say_guarding("{}", install_.force ? "goes on, since --force was given"

@@ -152,6 +152,23 @@ def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
     call(root, "guard", "--", python, "-m", "pip", "uninstall", "-y", "two")
 
 
+def test_another_version_of_a_framework_is_asked_for_by_name(call, tmp_path: Path) -> None:
+    """Nothing is broken by it, and it is what people least want to happen unseen."""
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    for version in ("2.5", "2.6"):
+        make_wheel(tmp_path, "torch", version, more={"torch/version.py": "cuda = '12.4'\nhip = None\n"})
+    make_wheel(tmp_path, "vision", "1.0", ("torch==2.5",))
+    call(root, "guard", "--", *install, "torch==2.6")
+    before = world.walk(root)
+    done = call(root, "guard", "--", *install, "vision", code=1)
+    assert "torch 2.6 -> 2.5 (vision -> torch==2.5), which was not asked for" in done.stderr
+    assert world.differences(before, world.walk(root)) == {}
+    call(root, "guard", "--", *install, "vision", "torch==2.5")
+    assert list(root.glob("lib/python3*/site-packages/torch-2.5.dist-info"))
+
+
 def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ...] = (),
                more: dict[str, str] | None = None) -> Path:
     wheel = directory / f"{name}-{version}-py3-none-any.whl"
