@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import environments
@@ -27,14 +29,15 @@ SEQUENCES = {
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A copy, byte for byte: guard changes it."""
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A copy, byte for byte: guard changes it. pytest would keep a gigabyte of it."""
     try:
         made = environments.make("sequences", INSTALLED)
     except environments.Unavailable as reason:
         pytest.skip(str(reason))
     subprocess.run(["cp", "-a", made, tmp_path / "env"], check=True)
-    return tmp_path / "env"
+    yield tmp_path / "env"
+    shutil.rmtree(tmp_path / "env")
 
 
 def run(command: list, code: int) -> subprocess.CompletedProcess:
