@@ -13,10 +13,11 @@ namespace {
 using Names = std::set<std::string>;
 
 // A native file is reached through what requires its distribution, if not as a module itself.
-std::unordered_map<std::string, std::vector<std::string>> modules_loaded(World& world) {
+std::unordered_map<std::string, std::vector<std::string>> modules_loaded(
+    World& world, const std::vector<std::string>& frameworks) {
   std::unordered_map<std::string, std::vector<std::string>> loaded;  // frameworks, by path
   const auto variables = own_variables("");
-  for (const std::string& framework : find_frameworks(world)) {
+  for (const std::string& framework : frameworks) {
     const Sequence sequence = plan_sequence(world, {framework}, variables);
     for (const python::PlannedModule& module : sequence.plan->modules)
       loaded[module.path].push_back(framework);
@@ -42,10 +43,11 @@ void add_required(const World& world, const MarkerEnvironment& environment, Name
 }  // namespace
 
 std::map<std::string, Names> used_distributions(World& world) {
-  const auto loaded = modules_loaded(world);
+  const auto frameworks = find_frameworks(world);
+  const auto loaded = modules_loaded(world, frameworks);
   const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
   std::map<std::string, Names> used;
-  for (const std::string& framework : find_frameworks(world)) used[framework];
+  for (const std::string& framework : frameworks) used[framework];
   for (const InstalledFiles::Row& row : files.rows())
     if (const auto found = loaded.find(files.path_of(row)); found != loaded.end())
       for (const std::string& framework : found->second)

@@ -66,10 +66,12 @@ std::string symbol_text(const Case& examined, uint32_t binding) {
 bool is_part_of_more(const Case& examined, const CaptureGroup& group) {
   const ProcessView& process = examined.process;
   std::set<NameId> names;
-  for (const sim::Binding& binding : process.simulation().bindings())
-    if (binding.from == group.consumer && binding.to == group.own)
-      names.insert(process.reference(binding).name);
-  return names.size() > group.stays;
+  for (const sim::Binding& binding : process.simulation().bindings()) {
+    if (binding.from != group.consumer || binding.to != group.own) continue;
+    names.insert(process.reference(binding).name);
+    if (names.size() > group.stays) return true;
+  }
+  return false;
 }
 
 std::string reference_words(const Case& examined, const CaptureGroup& group) {

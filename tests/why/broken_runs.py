@@ -105,27 +105,31 @@ def variable(name: str, value: str) -> Callable[[Place], None]:
     return lambda place: place.variables.__setitem__(name, value)
 
 
+def mounted(directory: Path | str, options: str = "") -> list[str]:
+    """Runs a command with an empty file system in that place, which nobody else sees."""
+    return ["unshare", "-m", "sh", "-c", f'mount -t tmpfs {options} tmpfs {directory} && exec "$@"', "sh"]
+
+
 def small_shm(place: Place) -> None:
-    place.wrapper = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=512k tmpfs /dev/shm && exec "$@"', "sh"]
+    place.wrapper = mounted("/dev/shm", "-o size=512k")
 
 
 def small_disk(place: Place) -> None:
     directory = place.scratch / "results"
     directory.mkdir()
     place.variables["RESULTS"] = str(directory)
-    place.wrapper = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=512k tmpfs {directory} && exec "$@"', "sh"]
+    place.wrapper = mounted(directory, "-o size=512k")
 
 
 def no_toolkit(place: Place) -> None:
-    place.wrapper = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /usr/local && exec "$@"', "sh"]
+    place.wrapper = mounted("/usr/local")
 
 
 def read_only_cache(place: Place) -> None:
     directory = place.scratch / "torchinductor_user"
     directory.mkdir()
     place.variables["TORCHINDUCTOR_CACHE_DIR"] = str(directory)
-    place.wrapper = ["unshare", "-m", "sh", "-c",
-                     f'mount -t tmpfs -o ro tmpfs {directory} && exec "$@"', "sh"]
+    place.wrapper = mounted(directory, "-o ro")
 
 
 def little_memory(place: Place) -> None:
