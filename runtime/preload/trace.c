@@ -230,6 +230,26 @@ static void write_arguments(int count, char** list) {
   }
 }
 
+/* The words of a command like `ld.so --library-path D program`: ld.so takes its own away from the
+ * arguments. The kernel gives no AT_BASE to what it starts without an interpreter. */
+static void write_loader_command(void) {
+  static char words[4 * kPathSize];
+  const long descriptor = getauxval && !getauxval(AT_BASE)
+                              ? sys_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0)
+                              : -1;
+  if (descriptor < 0) return;
+  const long size = sys_read((int)descriptor, words, sizeof words - 1);
+  sys_close((int)descriptor);
+  for (long at = 0; at < size;) {
+    const size_t length = length_of(words + at);
+    if (at + (long)length >= size) break; /* cut off */
+    const long none[3] = {0, 0, 0};
+    const struct text texts[3] = {{words + at, length}, {NULL, 0}, {NULL, 0}};
+    write_record('L', none, texts);
+    at += (long)length + 1;
+  }
+}
+
 static void write_start(void) {
   char executable[kPathSize], directory[kPathSize];
   long length = sys_readlink("/proc/self/exe", executable, sizeof executable);
@@ -245,6 +265,7 @@ static void write_start(void) {
   const long none[3] = {0, 0, 0};
   const struct text where[3] = {text_of(platform), text_of(version), text_of(self)};
   write_record('P', none, where);
+  write_loader_command();
 }
 
 /* COHABIT_TRACE_RUN is version;children;LD_DEBUG is ours;high descriptor;filler's device;its

@@ -20,6 +20,7 @@
 #include "actions/trace_merge.h"
 #include "actions/trace_program.h"
 #include "base/mapped_file.h"
+#include "facts/trace/loader_command.h"
 
 namespace cohabit {
 namespace {
@@ -37,11 +38,23 @@ std::string program_of(const StartFacts& start) {
   return words.empty() ? path : absolute(start.cwd, words[0]);
 }
 
+// From all words of the process to those of ld.so; none where they are not what AT_EXECFN says.
+void cut_loader_command(StartFacts& start) {
+  const size_t program = parse_loader_command(start.loader_command).program;
+  const bool known =
+      program < start.loader_command.size() && start.loader_command[program] == start.program;
+  start.loader_command.resize(known ? program + 1 : 0);
+}
+
 void complete_start(StartFacts& start, const Launch& launch) {
   remove_tracer(start.environment, launch);
+  cut_loader_command(start);
   start.program = program_of(start);
   start.machine = launch.program.machine;
-  start.hwcaps = active_hwcaps(launch.program.loader, launch.environment);
+  std::vector<std::string> options;
+  if (start.loader_command.size() > 2)
+    options.assign(start.loader_command.begin() + 1, start.loader_command.end() - 1);
+  start.hwcaps = active_hwcaps(launch.program.loader, options, launch.environment);
 }
 
 // For a process in which the tracer never ran: what we know from having started it.
@@ -51,6 +64,12 @@ void assume_start(StartFacts& start, const Launch& launch, pid_t pid) {
   start.arguments = launch.program.script;
   start.arguments.insert(start.arguments.end(), launch.arguments.begin(), launch.arguments.end());
   start.cwd = launch.working_directory.empty() ? current_directory() : launch.working_directory;
+  if (launch.program.loader == launch.program.executable) {
+    start.loader_command = start.arguments;
+    const size_t at = parse_loader_command(start.arguments).program;
+    if (at < start.arguments.size()) start.program = absolute(start.cwd, start.arguments[at]);
+    start.loader_command.resize(std::min(at + 1, start.arguments.size()));
+  }
   for (const auto& entry : launch.environment) {
     if (!entry.starts_with("LD_") && !entry.starts_with("GLIBC_TUNABLES=")) continue;
     size_t equals = entry.find('=');
@@ -58,7 +77,7 @@ void assume_start(StartFacts& start, const Launch& launch, pid_t pid) {
   }
   remove_tracer(start.environment, launch);
   start.machine = launch.program.machine;
-  start.hwcaps = active_hwcaps(launch.program.loader, launch.environment);
+  start.hwcaps = active_hwcaps(launch.program.loader, {}, launch.environment);
   start.pid = pid;
 }
 

@@ -82,6 +82,9 @@ void TraceMerger::add_record(const TracerRecord& record) {
         start_.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
       }
       break;
+    case 'L':
+      start_.loader_command.push_back(text);
+      break;
     case 'A':
       start_.arguments.push_back(text);
       if (!with_loader_log_) starting_ = false;  // the tracer is constructed last but for one

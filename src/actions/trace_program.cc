@@ -137,6 +137,7 @@ Result<bool> read_elf(TracedProgram& program) {
         "{} is statically linked: it loads no tracer and opens nothing; no trace is possible",
         path));
   }
+  if (program.loader.empty()) program.loader = path;  // ld.so itself
   if (is_foreign_loader(program.loader)) {
     return fail(fmt::format("{} uses the loader {}, which is not glibc's; no trace is possible",
                             path, program.loader));
@@ -189,6 +190,7 @@ Result<TracedProgram> find_program(const std::string& name, const std::string& s
 }
 
 std::vector<std::string> active_hwcaps(const std::string& loader,
+                                       const std::vector<std::string>& options,
                                        const std::vector<std::string>& environment) {
   std::vector<std::string> names;
   int ends[2];
@@ -198,15 +200,19 @@ std::vector<std::string> active_hwcaps(const std::string& loader,
     if (entry.starts_with("GLIBC_TUNABLES=")) variables.push_back(const_cast<char*>(entry.c_str()));
   }
   variables.push_back(nullptr);
-  std::string help = "--help";
-  char* arguments[] = {const_cast<char*>(loader.c_str()), help.data(), nullptr};
+  std::vector<std::string> words = {loader};
+  words.insert(words.end(), options.begin(), options.end());
+  words.emplace_back("--help");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   pid_t pid = 0;
-  bool started =
-      ::posix_spawn(&pid, loader.c_str(), &actions, nullptr, arguments, variables.data()) == 0;
+  bool started = ::posix_spawn(&pid, loader.c_str(), &actions, nullptr, arguments.data(),
+                               variables.data()) == 0;
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   std::string text;
@@ -216,11 +222,13 @@ std::vector<std::string> active_hwcaps(const std::string& loader,
   }
   ::close(ends[0]);
   if (started) ::waitpid(pid, nullptr, 0);
-  // "  x86-64-v3 (supported, searched)"; glibc before 2.37 then lists the older kind.
+  // "  x86-64-v3 (supported, searched)", "  given (searched)" of --glibc-hwcaps-prepend; glibc
+  // before 2.37 then lists the older kind.
+  const size_t first = std::min(text.find("glibc-hwcaps"), text.size());
   text.resize(std::min(text.find("Legacy HWCAP"), text.size()));
-  for (size_t at = 0; (at = text.find(" (supported, searched)", at)) != text.npos; ++at) {
-    size_t begin = text.find_last_of(" \n", at - 1) + 1;
-    names.push_back(text.substr(begin, at - begin));
+  for (size_t at = first; (at = text.find("searched)", at)) != text.npos; ++at) {
+    const size_t end = text.rfind(" (", at), begin = text.find_last_of(" \n", end - 1) + 1;
+    if (end > first) names.push_back(text.substr(begin, end - begin));
   }
   return names;
 }

@@ -27,9 +27,10 @@ Result<TracedProgram> find_program(const std::string& name, const std::string& s
 // Empty if the file is none.
 std::vector<std::string> script_interpreter(const std::string& path);
 
-// The active glibc-hwcaps subdirectories, best first, as the loader itself prints them (--help,
-// glibc 2.33 and later).
+// The active glibc-hwcaps subdirectories, best first, as the loader itself prints them when it is
+// given these options (--help, glibc 2.33 and later).
 std::vector<std::string> active_hwcaps(const std::string& loader,
+                                       const std::vector<std::string>& options,
                                        const std::vector<std::string>& environment);
 
 }  // namespace cohabit

@@ -140,8 +140,9 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
   const Namespace& ns = namespaces[request.ns];
   const ImageId image = found->image;
   const ObjectId same_file = image < ns.by_image.size() ? ns.by_image[image] : kNone;
-  if (same_file != kNone && same_file != program && !object(same_file).unlisted &&
-      rule(Rule::kFileIdMatch)) {
+  // ld.so does not know which files itself and the program are.
+  const bool has_file = same_file != rtld && same_file != program;
+  if (same_file != kNone && has_file && !object(same_file).unlisted && rule(Rule::kFileIdMatch)) {
     add_name(same_file, request.name);
     return same_file;
   }

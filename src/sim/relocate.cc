@@ -80,15 +80,21 @@ std::vector<ImageId> Simulation::State::entered_images() const {
 Result<void> Simulation::State::bind_all(ObjectId id, bool lazy) {
   constexpr uint32_t kSoon = 16;
   const Images& images = sim.images_;
-  const auto& references = images[object(id).image].references;
-  for (uint32_t slot = 0; slot < references.size(); slot++) {
+  const Image& image = images[object(id).image];
+  const auto& references = image.references;
+  const UnexpectedType& unexpected = lazy ? image.unexpected_lazily : image.unexpected;
+  const size_t end = std::min(references.size(), unexpected.after);
+  for (uint32_t slot = 0; slot < end; slot++) {
     if (slot + 2 * kSoon < references.size())
       images.prefetch_name(references[slot + 2 * kSoon].name);
     if (slot + kSoon < references.size()) images.prefetch_definition(references[slot + kSoon].name);
     if (lazy && references[slot].kind == RefKind::kJumpSlot) continue;
     if (auto bound = bind(id, slot, false); !bound) return bound;
   }
-  return {};
+  if (unexpected.after == SIZE_MAX) return {};
+  const int digits = unexpected.type > 0xff ? 8 : 2;
+  return fail(fmt::format("{}: unexpected {}reloc type 0x{:0{}x}", display_name(id),
+                          unexpected.plt ? "PLT " : "", unexpected.type, digits));
 }
 
 Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relocation& earlier) {

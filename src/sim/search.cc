@@ -90,13 +90,25 @@ SearchPath Simulation::State::decompose(const std::string& list, std::string_vie
   return path;
 }
 
+// --inhibit-rpath, whose list decompose_rpath compares with l_name.
+bool Simulation::State::ignores_rpath(ObjectId id) const {
+  if (!loader_options.inhibit_rpath || sim.start_.secure) return false;
+  const std::string& list = *loader_options.inhibit_rpath;
+  for (size_t begin = 0; begin == 0 || begin < list.size();) {
+    const size_t end = std::min(list.find(':', begin), list.size());
+    if (list.compare(begin, end - begin, object(id).name) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
 const SearchPath& Simulation::State::rpath_of(ObjectId id) {
   const auto found = rpaths.find(id);
   if (found != rpaths.end()) return found->second;
   SearchPath path;
   const elf::Object& file = elf(id);
   const bool voided = file.runpath && rule(Rule::kRunpathVoidsRpath);
-  if (file.rpath && !voided && rule(Rule::kRpath))
+  if (file.rpath && !voided && rule(Rule::kRpath) && !ignores_rpath(id))
     path = decompose(std::string(*file.rpath), ":", id, "RPATH of " + display_name(id));
   return rpaths.emplace(id, std::move(path)).first->second;
 }
@@ -106,7 +118,7 @@ const SearchPath& Simulation::State::runpath_of(ObjectId id) {
   if (found != runpaths.end()) return found->second;
   SearchPath path;
   const elf::Object& file = elf(id);
-  if (file.runpath && rule(Rule::kRunpath))
+  if (file.runpath && rule(Rule::kRunpath) && !ignores_rpath(id))
     path = decompose(std::string(*file.runpath), ":", id, "RUNPATH of " + display_name(id));
   return runpaths.emplace(id, std::move(path)).first->second;
 }
@@ -198,7 +210,7 @@ Result<bool> Simulation::State::try_rpaths(const std::string& name, ObjectId loa
 
 Result<bool> Simulation::State::try_cache(const std::string& name, ObjectId loader,
                                           FoundFile& found, std::vector<SearchStep>* steps) {
-  if (!rule(Rule::kLdCache)) return false;
+  if (!rule(Rule::kLdCache) || loader_options.inhibit_cache) return false;
   const Machine& machine = sim.machine_;
   const auto cached = find_in_cache(machine, name);
   if (!cached) {

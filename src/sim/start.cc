@@ -35,6 +35,22 @@ bool Simulation::State::refuse(const std::string& message) {
   return false;
 }
 
+// What stood between ld.so and the program, where the program was started through ld.so.
+void Simulation::State::start_options() {
+  const StartFacts& start = sim.start_;
+  loader_options = parse_loader_command(start.loader_command);
+  const auto say = [&](const std::string& what) {
+    sim.problems_.push_back("the program was started through " + start.executable + what);
+  };
+  if (loader_options.audit) say(", whose option --audit is not simulated");
+  const Tree& tree = sim.images_.tree();
+  const auto executed = tree.stat(start.executable), loader = tree.stat(sim.machine_.loader_path);
+  if (!through_loader() && executed && loader && executed->id == loader->id)
+    say(", whose options are not in the trace");
+  if (through_loader() && start.program.find('/') == std::string::npos)
+    say(" by a name without a slash, which is not searched for here");
+}
+
 bool Simulation::State::start_program() {
   const std::string& path = sim.start_.program;
   const Images::Probe& probe = sim.images_.open(absolute(path), sim.machine_.elf_machine);
@@ -44,20 +60,15 @@ bool Simulation::State::start_program() {
   const Image& image = sim.images_[probe.image];
   if (image.elf.interpreter.empty())
     return refuse(path + " is not dynamically linked, so it has no dynamic loader to simulate");
-  const Tree& tree = sim.images_.tree();
-  const auto executed = tree.stat(sim.start_.executable),
-             loader = tree.stat(sim.machine_.loader_path);
-  if (executed && loader && executed->id == loader->id)
-    sim.problems_.push_back(
-        "the program was started through " + sim.start_.executable +
-        ", whose options (--library-path, --preload) and whose way to $ORIGIN are not simulated");
   Object main;
   main.image = probe.image;
   main.names = {""};
   main.type = ObjectType::kExecutable;
   main.how = How::kProgram;
-  // The kernel gives ld.so the resolved path, so a link (a venv's bin/python) does not count.
-  main.origin = directory_of(image.real_path);
+  // The kernel gives ld.so the resolved path, so a link (a venv's bin/python) does not count. It
+  // did where ld.so opened the program itself (glibc bug 25263).
+  const bool resolved = !through_loader() || sim.machine_.glibc >= GlibcVersion{2, 42};
+  main.origin = directory_of(resolved ? image.real_path : absolute(path));
   main.real = program = 0;
   main.scope = {{0, false}};
   sim.objects_.push_back(std::move(main));
@@ -72,8 +83,8 @@ bool Simulation::State::start_program() {
 // ld.so is mapped by the kernel. It is second in the list, so that names find it.
 void Simulation::State::start_loader() {
   const std::string interpreter(sim.images_[object(program).image].elf.interpreter);
-  std::string path = interpreter;
-  const Images::Probe* probe = &sim.images_.open(path, sim.machine_.elf_machine);
+  std::string path = through_loader() ? sim.start_.loader_command[0] : interpreter;
+  const Images::Probe* probe = &sim.images_.open(absolute(path), sim.machine_.elf_machine);
   if (probe->image == kNone && !sim.machine_.loader_path.empty()) {
     path = sim.machine_.loader_path;
     probe = &sim.images_.open(path, sim.machine_.elf_machine);
@@ -83,7 +94,7 @@ void Simulation::State::start_loader() {
     return;
   }
   MapRequest request;
-  request.name = path;
+  request.name = interpreter.empty() ? path : interpreter;
   request.how = How::kLoader;
   rtld = add_object(probe->image, path, request);
   object(rtld).relocated = true;
@@ -97,15 +108,18 @@ void Simulation::State::start_search_paths() {
     subdirectories.insert(subdirectories.end(), sim.machine_.legacy_hwcaps.begin(),
                           sim.machine_.legacy_hwcaps.end());
   subdirectories.emplace_back();
-  const auto list = variable("LD_LIBRARY_PATH");
+  const bool given = loader_options.library_path.has_value();
+  const auto list = given ? loader_options.library_path : variable("LD_LIBRARY_PATH");
   if (list && !list->empty() && !sim.start_.secure && rule(Rule::kLibraryPath))
-    library_path = decompose(*list, ":;", program, "LD_LIBRARY_PATH");
+    library_path = decompose(*list, ":;", program, given ? "--library-path" : "LD_LIBRARY_PATH");
 }
 
 std::vector<ObjectId> Simulation::State::preload_all() {
   std::vector<std::string> names;
   if (const auto list = variable("LD_PRELOAD"); list && !sim.start_.secure)
     names = split(*list, " :");
+  if (loader_options.preload)
+    for (std::string& name : split(*loader_options.preload, " :")) names.push_back(std::move(name));
   names.insert(names.end(), sim.machine_.preload_file.begin(), sim.machine_.preload_file.end());
   const size_t before = namespaces[0].loaded.size();
   for (const std::string& name : names) {
@@ -134,13 +148,18 @@ void Simulation::State::place_loader() {
 }
 
 bool Simulation::State::start_relocation() {
+  const auto refuse_relocation = [&](const std::string& message) {
+    const bool symbol = message.find(": undefined symbol: ") != std::string::npos;
+    return refuse((symbol ? "symbol lookup error: " : "error while loading shared libraries: ") +
+                  message);
+  };
   if (auto first = relocate_libc_first(0, lazy_allowed); !first)
-    return refuse("symbol lookup error: " + first.error().message);
+    return refuse_relocation(first.error().message);
   const std::vector<ObjectId> order = object(program).init_order;
   for (size_t i = order.size(); i-- > 0;) {
     if (order[i] == rtld) continue;
     if (auto relocated = relocate(order[i], lazy_allowed); !relocated)
-      return refuse("symbol lookup error: " + relocated.error().message);
+      return refuse_relocation(relocated.error().message);
   }
   const auto& list = object(program).search_list;
   const bool loader_needed = std::find(list.begin(), list.end(), rtld) != list.end();
@@ -160,6 +179,7 @@ bool Simulation::State::start_relocation() {
 bool Simulation::State::start() {
   started = true;
   cwd = sim.start_.cwd;
+  start_options();
   lazy_allowed = variable("LD_BIND_NOW").value_or("").empty();
   dynamic_weak = variable("LD_DYNAMIC_WEAK").has_value() && !sim.start_.secure;
   if (!start_program()) return false;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "facts/trace/loader_command.h"
 #include "sim/simulation.h"
 
 namespace cohabit::sim {
@@ -123,6 +124,7 @@ struct Simulation::State {
   bool started = false;
   bool lazy_allowed = true;  // GLRO(dl_lazy): no LD_BIND_NOW
   bool dynamic_weak = false;
+  LoaderOptions loader_options;
   ObjectId program = kNone;
   ObjectId rtld = kNone;
   ObjectId init_first = kNone;            // GL(dl_initfirst)
@@ -151,6 +153,7 @@ struct Simulation::State {
   int64_t tls_used = 0, tls_limit = 0, tls_align = 64, tls_optional = 512;
 
  private:
+  bool ignores_rpath(ObjectId id) const;
   const SearchPath& rpath_of(ObjectId id);
   const SearchPath& runpath_of(ObjectId id);
   SearchPath decompose(const std::string& list, std::string_view separators, ObjectId object,
@@ -189,6 +192,8 @@ struct Simulation::State {
   void activate_nodelete(int ns);
   void update_scopes(ObjectId id);
 
+  bool through_loader() const { return !sim.start_.loader_command.empty(); }
+  void start_options();
   bool start_program();
   void start_loader();
   void start_search_paths();

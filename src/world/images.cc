@@ -349,6 +349,8 @@ void Images::index(ImageId id) {
   References references = image.early.valid() ? image.early.get() : read_references(image.elf);
   image.references = std::move(references.list);
   image.own_static_tls = references.own_static_tls;
+  image.unexpected = references.unexpected;
+  image.unexpected_lazily = references.unexpected_lazily;
   name_references(image, symbol_names);
 }
 

@@ -54,6 +54,7 @@ struct Image {
   HugeVector<Reference> references;  // in relocation order
   std::vector<VersionId> versions;   // by version index, as elf.versions
   bool own_static_tls = false;       // TPOFF against its own TLS segment
+  UnexpectedType unexpected, unexpected_lazily;
   bool indexed = false;
   std::future<References> early;  // being read on another core; last, so that it ends first
 };

@@ -13,7 +13,7 @@ namespace {
 using elf::Object;
 using elf::Sym;
 
-enum class RelocationEffect { kNoLookup, kLookup, kOwnStaticTls };
+enum class RelocationEffect { kNoLookup, kLookup, kUnexpected };
 
 struct Classified {
   RelocationEffect effect;
@@ -39,8 +39,15 @@ Classified classify_x86_64(uint32_t type, bool in_jmprel) {
       return {RelocationEffect::kLookup, RefKind::kTlsDesc};
     case elf::R_X86_64_COPY:
       return {RelocationEffect::kLookup, RefKind::kCopy};
-    default:
+    case elf::R_X86_64_GLOB_DAT:
+    case elf::R_X86_64_64:
+    case elf::R_X86_64_32:
+    case elf::R_X86_64_PC32:
+    case elf::R_X86_64_SIZE32:
+    case elf::R_X86_64_SIZE64:
       return {RelocationEffect::kLookup, RefKind::kData};
+    default:
+      return {RelocationEffect::kUnexpected, RefKind::kData};
   }
 }
 
@@ -61,14 +68,27 @@ Classified classify_aarch64(uint32_t type, bool in_jmprel) {
       return {RelocationEffect::kLookup, RefKind::kTlsDesc};
     case elf::R_AARCH64_COPY:
       return {RelocationEffect::kLookup, RefKind::kCopy};
-    default:
+    case elf::R_AARCH64_GLOB_DAT:
+    case elf::R_AARCH64_ABS64:
+    case elf::R_AARCH64_ABS32:
       return {RelocationEffect::kLookup, RefKind::kData};
+    default:
+      return {RelocationEffect::kUnexpected, RefKind::kData};
   }
 }
 
 Classified classify(uint16_t machine, uint32_t type, bool in_jmprel) {
   return machine == elf::EM_AARCH64 ? classify_aarch64(type, in_jmprel)
                                     : classify_x86_64(type, in_jmprel);
+}
+
+// The types that elf_machine_lazy_rel takes.
+bool may_be_lazy(uint16_t machine, uint32_t type) {
+  if (machine == elf::EM_AARCH64)
+    return type == elf::R_AARCH64_JUMP_SLOT || type == elf::R_AARCH64_TLSDESC ||
+           type == elf::R_AARCH64_IRELATIVE;
+  return type == elf::R_X86_64_JUMP_SLOT || type == elf::R_X86_64_TLSDESC ||
+         type == elf::R_X86_64_IRELATIVE;
 }
 
 // A symbol that resolve_map in elf/dl-reloc.c takes from the object itself without looking.
@@ -106,9 +126,24 @@ class Reader {
     return symbol < seen_.size() && (seen_[symbol] >> static_cast<unsigned>(kind) & 1);
   }
 
+  void note(UnexpectedType& place, uint32_t type, bool plt) const {
+    if (place.after == SIZE_MAX) place = {type, result_.list.size(), plt};
+  }
+
+  // ld.so looks up the symbol of a relocation before it looks at the type.
   void add(const elf::Rela& relocation, bool in_jmprel) {
-    auto [effect, kind] = classify(object_.machine, relocation.type(), in_jmprel);
+    const uint32_t type = relocation.type();
+    const auto [effect, kind] = classify(object_.machine, type, in_jmprel);
+    if (in_jmprel && !may_be_lazy(object_.machine, type))
+      note(result_.unexpected_lazily, type, true);
     if (effect == RelocationEffect::kNoLookup) return;
+    add_lookup(relocation, kind);
+    if (effect != RelocationEffect::kUnexpected) return;
+    note(result_.unexpected, type, false);
+    if (!in_jmprel) note(result_.unexpected_lazily, type, false);
+  }
+
+  void add_lookup(const elf::Rela& relocation, RefKind kind) {
     const uint32_t symbol = relocation.symbol();
     if (has_seen(symbol, kind)) return;
     const Sym entry = object_.symbols[symbol];

@@ -34,9 +34,18 @@ struct Reference {
   bool is_protected;
 };
 
+// A relocation of a type that ld.so does not know: relocation ends there with an error.
+struct UnexpectedType {
+  uint32_t type = 0;
+  size_t after = SIZE_MAX;  // as many references are bound before; SIZE_MAX: there is none
+  bool plt = false;         // "unexpected PLT reloc type": met when jump slots are prepared
+};
+
 struct References {
   HugeVector<Reference> list;   // in relocation order
   bool own_static_tls = false;  // TPOFF against its own TLS segment
+  UnexpectedType unexpected;    // where everything is bound at once
+  UnexpectedType unexpected_lazily;
 };
 
 // Relocations that may look something up: an upper bound for the size of the list.

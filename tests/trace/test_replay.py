@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import platform
 import re
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -57,13 +58,86 @@ def test_a_loader_with_other_directories(world, tmp_path: Path) -> None:
     assert really == 0 == replayed, said
 
 
-def test_started_through_the_loader(world, tmp_path: Path) -> None:
-    """Its options are not simulated: that is said."""
+LOADER_OPTIONS = [["--library-path", "@/libs"], ["--library-path", "@/libs", "--inhibit-rpath", "@/libs/libuses.so"],
+                  ["--preload", "@/libs/libwanted.so"], ["--inhibit-rpath", "", "--library-path", "@/none"],
+                  ["--inhibit-cache", "--argv0", "other"], ["--library-path", "$ORIGIN/libs"],
+                  ["--glibc-hwcaps-prepend", "own", "--library-path", "@/caps"], ["--glibc-hwcaps-mask", "x86-64-v2", "--library-path", "@/caps"]]
+
+
+@pytest.mark.parametrize("options", LOADER_OPTIONS, ids=" ".join)
+def test_started_through_the_loader(options: list[str], world, tmp_path: Path) -> None:
+    """`ld.so OPTIONS PROGRAM`, where the program is named by a link: which files, by ld.so's own log."""
+    for name in ("libs", "more", "caps/glibc-hwcaps/own", "caps/glibc-hwcaps/x86-64-v3", "bin/more"):
+        (tmp_path / name).mkdir(parents=True)
+    program = compile_c(tmp_path / "bin", "opener", OPENER, "-Wl,--disable-new-dtags,-rpath,$ORIGIN/more")
+    (tmp_path / "link").symlink_to(program)
+    loader = subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
+    for place in ("libs", "caps", "caps/glibc-hwcaps/own", "caps/glibc-hwcaps/x86-64-v3"):
+        compile_c(tmp_path / place, "libwanted.so", "int wanted;", "-shared", "-fPIC")
+    for place in ("more", "bin/more"):
+        compile_c(tmp_path / place, "libother.so", "int other;", "-shared", "-fPIC")
+    compile_c(tmp_path / "libs", "libuses.so", "extern int other; int* uses = &other;", "-shared", "-fPIC",
+              f"-L{tmp_path}/more", "-lother", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../more")
+    words = [word.replace("@", str(tmp_path)) for word in options]
+    names = ["libwanted.so", "libuses.so", "libother.so", "libm.so.6", program, str(tmp_path / "link")]
+    command = [loader, *words, str(tmp_path / "link"), *names]
+    log = subprocess.run(command, env={"LD_DEBUG": "files"}, capture_output=True, text=True, check=True)
+    really = [line.split()[1].removeprefix("file=") for line in log.stderr.splitlines() if line.endswith("generating link map")]
+    run = world.trace(command=command, out=str(tmp_path / "out.trace"))
+    assert run.status == 0, run.stderr
+    done = subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads", "--results", tmp_path / "results"],
+                          capture_output=True, text=True)
+    assert "note:" not in done.stderr
+    loads = [line.split("\t") for line in (tmp_path / "loads").read_text().splitlines()]
+    assert [load[1] for load in loads] == really[1:], done.stderr  # the first is the program
+    started = {str(Path(line.split()[-1]).resolve()) for line in log.stderr.splitlines() if "calling init: " in line}
+    refused = {program, str(tmp_path / "libs/libuses.so")}  # mapped, and given back where libother.so is not found
+    assert (started - {str(Path(loader).resolve())}) ^ {load[0] for load in loads} <= refused
+    results = [line.split("\t")[0] for line in (tmp_path / "results").read_text().splitlines()]
+    assert results == ["failed" if line == "-" else "ok" for line in log.stdout.splitlines()]
+
+
+def test_auditors_are_not_simulated(world, tmp_path: Path) -> None:
     program = compile_c(tmp_path, "opener", OPENER)
     loader = subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
-    compile_c(tmp_path, "libwanted.so", "int wanted;", "-shared", "-fPIC")
-    really, _, said = refusals(world, tmp_path, [loader, "--library-path", str(tmp_path), program, "libwanted.so"])
-    assert really == 0 and "was started through" in said
+    _, _, said = refusals(world, tmp_path, [loader, "--audit", "", program])
+    assert "--audit is not simulated" in said
+
+
+def test_the_loader_and_the_vdso_by_name(world, tmp_path: Path) -> None:
+    """ld.so does not know which file it is itself: by another path it is mapped again."""
+    program = compile_c(tmp_path, "opener", OPENER)
+    loader = subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
+    command = [program, "linux-vdso.so.1", loader, str(Path(loader).resolve()), str(Path(loader).resolve())]
+    log = subprocess.run(command, env={"LD_DEBUG": "files"}, capture_output=True, text=True, check=True).stderr
+    run = world.trace(command=command, out=str(tmp_path / "out.trace"))
+    subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads"], check=True)
+    assert run.stdout.split() == command[1:]
+    assert len((tmp_path / "loads").read_text().splitlines()) == log.count("generating link map") == 2
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the bytes of x86-64 relocations are changed")
+@pytest.mark.parametrize("mode", ["RTLD_NOW", "RTLD_LAZY"])
+def test_unknown_relocation_types(mode: str, world, tmp_path: Path) -> None:
+    """Refused in ld.so's own words."""
+    program = compile_c(tmp_path, "opener", OPENER.replace("RTLD_NOW", mode).replace('"-"', "dlerror()"))
+    library = Path(compile_c(tmp_path, "libwanted.so", "int puts(const char*); int f(void) { return puts(\"\"); }", "-shared", "-fPIC",
+                             "-Wl,-z,lazy"))
+    image, table = library.read_bytes(), subprocess.run(["readelf", "-rW", library], capture_output=True, text=True, check=True).stdout
+    names = []
+    for kind, number, other in (("R_X86_64_GLOB_DAT", 6, 200), ("R_X86_64_JUMP_SLO", 7, 0x1234), ("R_X86_64_JUMP_SLO", 7, 6)):
+        row = next(line.split() for line in table.splitlines() if kind in line)
+        place, info = int(row[0], 16), int(row[1], 16)
+        at = image.index(struct.pack("<QQ", place, info))
+        assert info & 0xffffffff == number
+        names.append(tmp_path / f"lib{other}.so")
+        names[-1].write_bytes(image[:at + 8] + struct.pack("<Q", info - number + other) + image[at + 16:])
+    run = world.trace(command=[program, *map(str, names)], out=str(tmp_path / "out.trace"))
+    subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--results", tmp_path / "results"], check=True)
+    results = [line.split("\t") for line in (tmp_path / "results").read_text().splitlines()]
+    said = [line[1] if line[0] == "failed" else str(name) for line, name in zip(results, names)]
+    assert said == run.stdout.splitlines()
+    assert said[0].endswith("unexpected reloc type 0xc8") and "0x00001234" in said[1]
 
 
 WRAPPER = """

@@ -139,11 +139,13 @@ constexpr uint8_t STO_AARCH64_VARIANT_PCS = 0x80;
 constexpr uint16_t VER_FLG_BASE = 1, VER_FLG_WEAK = 2;
 constexpr uint16_t kVersionHidden = 0x8000, kVersionIndex = 0x7fff;
 
-constexpr uint32_t R_X86_64_NONE = 0, R_X86_64_COPY = 5, R_X86_64_JUMP_SLOT = 7,
-                   R_X86_64_RELATIVE = 8, R_X86_64_DTPMOD64 = 16, R_X86_64_DTPOFF64 = 17,
-                   R_X86_64_TPOFF64 = 18, R_X86_64_TLSDESC = 36, R_X86_64_IRELATIVE = 37,
-                   R_X86_64_RELATIVE64 = 38;
-constexpr uint32_t R_AARCH64_NONE = 0, R_AARCH64_COPY = 1024, R_AARCH64_JUMP_SLOT = 1026,
+constexpr uint32_t R_X86_64_NONE = 0, R_X86_64_64 = 1, R_X86_64_PC32 = 2, R_X86_64_COPY = 5,
+                   R_X86_64_GLOB_DAT = 6, R_X86_64_JUMP_SLOT = 7, R_X86_64_RELATIVE = 8,
+                   R_X86_64_32 = 10, R_X86_64_DTPMOD64 = 16, R_X86_64_DTPOFF64 = 17,
+                   R_X86_64_TPOFF64 = 18, R_X86_64_SIZE32 = 32, R_X86_64_SIZE64 = 33,
+                   R_X86_64_TLSDESC = 36, R_X86_64_IRELATIVE = 37, R_X86_64_RELATIVE64 = 38;
+constexpr uint32_t R_AARCH64_NONE = 0, R_AARCH64_ABS64 = 257, R_AARCH64_ABS32 = 258,
+                   R_AARCH64_COPY = 1024, R_AARCH64_GLOB_DAT = 1025, R_AARCH64_JUMP_SLOT = 1026,
                    R_AARCH64_RELATIVE = 1027, R_AARCH64_TLS_DTPMOD = 1028,
                    R_AARCH64_TLS_DTPREL = 1029, R_AARCH64_TLS_TPREL = 1030,
                    R_AARCH64_TLSDESC = 1031, R_AARCH64_IRELATIVE = 1032;

@@ -131,15 +131,13 @@ class Parser {
 
   void read_dynamic() {
     if (!object_.has_dynamic) return;
-    const uint64_t available = file_.from(dynamic_.p_offset).size();
-    if (dynamic_.p_filesz > available)
-      defect(dynamic_.p_offset, "the dynamic section goes past the end of the file");
-    const uint64_t count =
-        std::min({dynamic_.p_filesz / sizeof(Dyn), available / sizeof(Dyn), kMaxDynamicEntries});
-    const auto entries = file_.table<Dyn>(dynamic_.p_offset, count);
-    if (!entries) return;
-    for (uint64_t i = 0; i < count && (*entries)[i].d_tag != DT_NULL; i++)
-      read_entry((*entries)[i]);
+    // As ld.so: by address, to DT_NULL, whatever p_offset and p_filesz say.
+    const Bytes bytes = at_address(dynamic_.p_vaddr, "PT_DYNAMIC");
+    if (dynamic_.p_filesz > bytes.size())
+      defect(dynamic_.p_vaddr, "the dynamic section goes past the end of its segment");
+    const auto entries = whole_table<Dyn>(bytes);
+    const uint64_t count = std::min(entries.size(), kMaxDynamicEntries);
+    for (uint64_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++) read_entry(entries[i]);
     read_strings();
     read_symbols();
     read_versions();

@@ -9,9 +9,13 @@ namespace cohabit {
 
 namespace {
 
-// The ld.so that the program names; empty: the one where distributions put it.
-std::string loader_of(const Tree& tree, const std::string& executable) {
-  const auto map = tree.map(executable);
+// The ld.so that was started, or that the program names; empty: the one where distributions put it.
+std::string loader_of(const Tree& tree, const StartFacts& start) {
+  if (!start.loader_command.empty()) {
+    const std::string& loader = start.loader_command[0];
+    return loader.starts_with('/') ? loader : start.cwd + "/" + loader;
+  }
+  const auto map = tree.map(start.executable);
   return map ? std::string(elf::parse(map->bytes()).interpreter) : "";
 }
 
@@ -20,7 +24,7 @@ std::string loader_of(const Tree& tree, const std::string& executable) {
 Machine recorded_machine(const Tree& tree, const StartFacts& start) {
   Machine machine =
       read_machine(tree, start.machine == "aarch64" ? elf::EM_AARCH64 : elf::EM_X86_64, "",
-                   loader_of(tree, start.executable));
+                   loader_of(tree, start));
   if (!start.platform.empty()) machine.platform = start.platform;
   if (!start.hwcaps.empty()) machine.hwcaps = start.hwcaps;
   int major = 0;

@@ -70,21 +70,23 @@ Json json_environment(const StartFacts& start) {
 }
 
 Json json_start(const StartFacts& start) {
-  return Json{{"cohabit_trace", kFormat},
-              {"program", json_string(start.program)},
-              {"executable", json_string(start.executable)},
-              {"arguments", json_strings(start.arguments)},
-              {"cwd", json_string(start.cwd)},
-              {"environment", json_environment(start)},
-              {"hwcaps", json_strings(start.hwcaps)},
-              {"platform", json_string(start.platform)},
-              {"glibc", json_string(start.glibc)},
-              {"machine", json_string(start.machine)},
-              {"secure", start.secure},
-              {"tracer", json_string(start.tracer)},
-              {"pid", start.pid},
-              {"parent_pid", start.parent_pid},
-              {"forked", start.forked}};
+  Json json{{"cohabit_trace", kFormat},
+            {"program", json_string(start.program)},
+            {"executable", json_string(start.executable)},
+            {"arguments", json_strings(start.arguments)},
+            {"cwd", json_string(start.cwd)},
+            {"environment", json_environment(start)},
+            {"hwcaps", json_strings(start.hwcaps)},
+            {"platform", json_string(start.platform)},
+            {"glibc", json_string(start.glibc)},
+            {"machine", json_string(start.machine)},
+            {"secure", start.secure},
+            {"tracer", json_string(start.tracer)},
+            {"pid", start.pid},
+            {"parent_pid", start.parent_pid},
+            {"forked", start.forked}};
+  if (!start.loader_command.empty()) json["loader_command"] = json_strings(start.loader_command);
+  return json;
 }
 
 const char* kind_name(CallKind kind) {
@@ -299,6 +301,7 @@ Result<StartFacts> parse_start(const Json& json, size_t line) {
   fields.integer("pid", start.pid, 0);
   fields.integer("parent_pid", start.parent_pid, 0);
   fields.boolean("forked", start.forked);
+  fields.strings("loader_command", start.loader_command);
   if (!fields.good()) return fields.error();
   return start;
 }

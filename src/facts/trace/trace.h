@@ -48,6 +48,8 @@ struct StartFacts {
   std::string executable;  // what runs, links resolved: its folder is the program's $ORIGIN
   std::vector<std::string> arguments;
   std::string cwd;
+  // Where the program was started through ld.so: its words, from its own name to the program's.
+  std::vector<std::string> loader_command;
   // The variables that ld.so reads (LD_*, GLIBC_TUNABLES), as the traced program got them, without
   // what the tracer added.
   std::vector<std::pair<std::string, std::string>> environment;
