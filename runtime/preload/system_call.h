@@ -3,6 +3,7 @@
 #define COHABIT_PRELOAD_SYSTEM_CALL_H
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -49,6 +50,12 @@ static inline long sys_dup3(int descriptor, int number, int flags) {
 }
 static inline long sys_fstat(int descriptor, struct stat* status) {
   return system_call(SYS_fstat, descriptor, (long)status, 0, 0);
+}
+static inline long sys_mprotect(uintptr_t start, unsigned long size, int protection) {
+  return system_call(SYS_mprotect, (long)start, (long)size, protection, 0);
+}
+static inline long sys_getrlimit(int resource, void* limit) {
+  return system_call(SYS_prlimit64, 0, resource, 0, (long)limit);
 }
 static inline long sys_read(int descriptor, void* buffer, unsigned long size) {
   return system_call(SYS_read, descriptor, (long)buffer, (long)size, 0);

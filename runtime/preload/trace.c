@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -41,6 +43,7 @@ extern WEAK int dl_iterate_phdr(int (*visit)(struct dl_phdr_info*, size_t, void*
 extern WEAK unsigned long getauxval(unsigned long type);
 extern WEAK const char* gnu_get_libc_version(void);
 extern WEAK char** environ;
+extern WEAK char _rtld_global_ro[];
 extern WEAK int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void*);
 
 enum { kDlopen, kDlmopen, kDlclose, kKinds };
@@ -132,23 +135,55 @@ static void write_record(char kind, const long numbers[3], const struct text tex
   sys_writev(__atomic_load_n(&log_descriptor, __ATOMIC_ACQUIRE), parts, 5);
 }
 
+/* Is the log near the size at which SIGXFSZ would end the program? */
+static int limits_files(void) {
+  enum { kMargin = 4 << 20 };
+  struct rlimit limit;
+  struct stat status;
+  if (sys_getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+  if (sys_fstat(log_descriptor, &status) != 0) return 1;
+  return (rlim_t)status.st_size + kMargin > limit.rlim_cur;
+}
+
+/* Ends ld.so's log: the mask of what it writes is the first word of what it keeps read-only. */
+static int silence_loader(void) {
+  enum { kFilesScopesReloc = 64 + 512 + 32 + 2 };
+  int* mask = (int*)_rtld_global_ro;
+  if (!mask || *mask != kFilesScopesReloc) return 0;
+  const uintptr_t page = (uintptr_t)mask & ~(uintptr_t)4095;
+  if (sys_mprotect(page, 4096, PROT_READ | PROT_WRITE) != 0) return 0;
+  *mask = 0;
+  sys_mprotect(page, 4096, PROT_READ);
+  return 1;
+}
+
 /* The program may have closed our descriptor and ld.so's (closefrom), or opened other files under
  * their numbers: looked at before each call is written. ld.so does not look, so its number is taken
- * again if it is free; what ld.so has said in between is lost, and a record says so. */
+ * again if it is free, and ld.so writes no more if it is not; what ld.so has said in between is
+ * lost, and a record says so. */
 static void check_log(void) {
-  int lost = 0;
+  int lost = 0, ended = 0;
+  if (limits_files()) {
+    silence_loader();
+    __atomic_store_n(&state, kOff, __ATOMIC_RELEASE);
+    return;
+  }
   if (!is_file(__atomic_load_n(&log_descriptor, __ATOMIC_ACQUIRE), log_device, log_inode)) {
     open_log();
     lost = 1;
   }
   if (loader_descriptor >= high_descriptor && !is_file(loader_descriptor, log_device, log_inode)) {
-    if (sys_fcntl(loader_descriptor, F_GETFD, 0) < 0)
+    if (sys_fcntl(loader_descriptor, F_GETFD, 0) < 0) {
       sys_dup3(log_descriptor, loader_descriptor, O_CLOEXEC);
+    } else {
+      ended = silence_loader();
+      loader_descriptor = -1;
+    }
     lost = 1;
   }
-  const long none[3] = {0, 0, 0};
+  const long what[3] = {ended, 0, 0};
   const struct text texts[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
-  if (lost) write_record('R', none, texts);
+  if (lost) write_record('R', what, texts);
 }
 
 static struct text current_directory(char* buffer, size_t size) {
@@ -327,6 +362,17 @@ static char* users_preload(char* entry) {
   return entry;
 }
 
+/* Without the option that let the tracer stand before AddressSanitizer's runtime. */
+static char* users_asan_options(char* entry) {
+  static const char option[] = "verify_asan_link_order=no";
+  const size_t length = length_of(entry), own = sizeof option - 1;
+  if (length < own || !after_prefix(entry + length - own, option)) return entry;
+  char* end = entry + length - own;
+  if (end[-1] == '=') return NULL;
+  end[-1] = '\0';
+  return entry;
+}
+
 /* The program shall see the environment that it would have seen: our variables go, in place. */
 static void tidy_environment(char** list) {
   char** out = list;
@@ -334,6 +380,8 @@ static void tidy_environment(char** list) {
     char* entry = *list;
     if (after_prefix(entry, "LD_PRELOAD="))
       entry = users_preload(entry);
+    else if (after_prefix(entry, "ASAN_OPTIONS="))
+      entry = users_asan_options(entry);
     else if (after_prefix(entry, "COHABIT_TRACE_RUN="))
       entry = NULL;
     else if (owns_debug && after_prefix(entry, "LD_DEBUG="))
@@ -418,6 +466,7 @@ static void log_call(int kind, const struct saved_call* call) {
                                 current_directory(directory, sizeof directory)};
   const long numbers[3] = {flags, ns, 0};
   check_log();
+  if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != kReady) return;
   write_record("OMC"[kind], numbers, texts);
 }
 

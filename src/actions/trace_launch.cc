@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,6 +15,10 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+
+#include "base/descriptor.h"
+#include "base/tree.h"
+#include "facts/elf/object.h"
 
 namespace cohabit {
 namespace {
@@ -84,6 +89,27 @@ bool remove_tracer(std::string& preload, const std::string& tracer) {
   return false;
 }
 
+bool needs_asan(const std::string& executable) {
+  const auto file = Tree().map(executable);
+  if (!file) return false;
+  for (const elf::Dependency& needed : elf::parse(file->bytes()).dependencies)
+    if (needed.name.find("asan") != std::string_view::npos) return true;
+  return false;
+}
+
+// AddressSanitizer's runtime refuses to start behind another library. It reads its options before
+// the tracer, which knows ours by the "no" and takes it away again, is constructed.
+void allow_before_asan(Launch& launch) {
+  constexpr const char* kOption = "verify_asan_link_order=no";
+  const auto preload = find_variable(launch.environment, "LD_PRELOAD");
+  const bool preloaded = preload && preload->find("asan") != std::string::npos;
+  if (!preloaded && !needs_asan(launch.program.executable)) return;
+  const std::string options = find_variable(launch.environment, "ASAN_OPTIONS").value_or("");
+  if (options.find("verify_asan_link_order") != std::string::npos) return;
+  set_variable(launch.environment,
+               "ASAN_OPTIONS=" + options + (options.empty() ? "" : ":") + kOption);
+}
+
 void add_tracer(Launch& launch, const RecordOptions& options, const struct stat& filler) {
   auto& environment = launch.environment;
   set_variable(environment, "LD_PRELOAD=" + with_tracer(find_variable(environment, "LD_PRELOAD"),
@@ -117,16 +143,46 @@ int choose_high_descriptor() {
 
 }  // namespace
 
+namespace {
+
+constexpr const char* kDirectoryName = "cohabit-trace-";
+constexpr const char* kLockName = "/lock";
+
+void remove_abandoned(const std::string& base) {
+  std::error_code error;
+  for (fs::directory_iterator at(base, error), end; !error && at != end; at.increment(error)) {
+    const std::string path = at->path().string();
+    struct stat status{};
+    if (!at->path().filename().string().starts_with(kDirectoryName) ||
+        ::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+        status.st_uid != ::geteuid())
+      continue;
+    // Without a lock it is being made just now, or of an older version that left none.
+    const Descriptor lock(::open((path + kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    std::error_code ignored;
+    if (lock.is_open() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0)
+      fs::remove_all(path, ignored);
+  }
+}
+
+}  // namespace
+
 Result<LogDirectory> LogDirectory::make() {
   const char* set = std::getenv("TMPDIR");
   // ld.so takes LD_PRELOAD apart at spaces and colons, and our variable at ";".
   std::string base = set && *set == '/' && !std::strpbrk(set, " :;$") ? set : "/tmp";
-  std::string path = base + "/cohabit-trace-XXXXXX";
+  remove_abandoned(base);
+  std::string path = base + "/" + kDirectoryName + "XXXXXX";
   if (!::mkdtemp(path.data())) {
     return fail(
         fmt::format("cannot make a directory for the log in {}: {}", base, std::strerror(errno)));
   }
-  return LogDirectory(path);
+  const int lock = ::open((path + kLockName).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock >= 0 && ::flock(lock, LOCK_SH | LOCK_NB) != 0) {
+    ::close(lock);
+    return fail(path + " was removed while it was made; try again");
+  }
+  return LogDirectory(path, lock);
 }
 
 Result<void> LogDirectory::check_room() const {
@@ -144,6 +200,7 @@ Result<void> LogDirectory::check_room() const {
 LogDirectory::~LogDirectory() {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 std::string current_directory() {
@@ -194,6 +251,7 @@ Result<Launch> prepare_launch(const RecordOptions& options, const std::vector<st
     return fail(fmt::format("cannot write in {}: {}", directory, std::strerror(errno)));
   }
   ::close(filler);
+  allow_before_asan(launch);
   add_tracer(launch, options, status);
   return launch;
 }

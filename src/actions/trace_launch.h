@@ -17,9 +17,11 @@ namespace cohabit {
 // A directory that goes away with its owner.
 class LogDirectory {
  public:
+  // Removes those of the same user that a killed process has left behind, too.
   static Result<LogDirectory> make();
-  explicit LogDirectory(std::string path) : path_(std::move(path)) {}
-  LogDirectory(LogDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  LogDirectory(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  LogDirectory(LogDirectory&& other) noexcept
+      : path_(std::exchange(other.path_, "")), lock_(std::exchange(other.lock_, -1)) {}
   LogDirectory(const LogDirectory&) = delete;
   LogDirectory& operator=(const LogDirectory&) = delete;
   ~LogDirectory();
@@ -29,6 +31,7 @@ class LogDirectory {
 
  private:
   std::string path_;
+  int lock_ = -1;  // a descriptor whose lock says that the directory is in use
 };
 
 // Everything the child needs between fork and exec, made before fork.

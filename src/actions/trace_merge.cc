@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <numeric>
 #include <string_view>
+#include <system_error>
+
+#include "base/tree.h"
+#include "facts/elf/object.h"
 
 namespace cohabit {
 namespace {
@@ -34,6 +39,27 @@ bool fails_early(const LoaderCall& call) {
 
 // --- what the events mean ---
 
+std::string TraceMerger::soname_of(const std::string& path) {
+  const auto file = Tree().map(path);
+  return file ? std::string(elf::parse(file->bytes()).soname.value_or("")) : "";
+}
+
+// Could ld.so have found the loaded object under a name that it did not know it by? By a link,
+// then.
+bool TraceMerger::may_be_same(const LoaderCall& call, const std::string& loaded) const {
+  if (names_fit(call.name, loaded)) return true;
+  const std::string asked(base_name(*call.name)), file(base_name(loaded));
+  const auto stem = [](const std::string& name) { return name.substr(0, name.find(".so")); };
+  if (stem(asked) == stem(file) || *call.name == soname_of(loaded)) return true;
+  if (call.name->find('/') == std::string::npos) return false;
+  const std::string& cwd = call.cwd.empty() ? start_.cwd : call.cwd;
+  std::error_code ignored;
+  const auto below = [&](const std::string& path) {
+    return path.starts_with('/') ? path : cwd + "/" + path;
+  };
+  return std::filesystem::equivalent(below(*call.name), below(loaded), ignored);
+}
+
 bool TraceMerger::names_fit(const std::optional<std::string>& asked, const std::string& loaded) {
   if (!asked) return loaded.empty();
   return *asked == loaded || base_name(*asked) == base_name(loaded);
@@ -44,7 +70,9 @@ void TraceMerger::add_call(const TracerRecord& record) {
   reopened_ = kNone;
   // The thread's call before has ended: without a constructor that could have called us, failed.
   std::erase_if(waiting_, [&](size_t call) { return calls_[call].tid == record.tid; });
-  if (may_nest(record.tid)) pop_finished();
+  threads_ |= record.tid != record.pid;
+  const bool stranger = is_strangers(record.tid);
+  if (!stranger) pop_finished();
 
   Call call;
   call.tid = record.tid;
@@ -59,14 +87,22 @@ void TraceMerger::add_call(const TracerRecord& record) {
   calls_.push_back(call);
   size_t index = calls_.size() - 1;
   if (!fails_early(call.call)) waiting_.push_back(index);
-  if (may_nest(record.tid)) place(index);
+  if (!stranger) place(index);
+}
+
+// Does another thread run the innermost call? Then a new record may stand anywhere in it. Of a call
+// that was not seen we do not know who runs it.
+bool TraceMerger::is_strangers(int64_t tid) const {
+  if (frames_.empty()) return false;
+  const bool unknown = calls_[frames_.back().call].tid == 0;
+  return unknown ? threads_ : !may_nest(tid);
 }
 
 void TraceMerger::loading(const std::string& name, int64_t ns, const std::string& by,
                           int64_t by_ns) {
   candidate_.clear();
   reopened_ = kNone;
-  announced_ = true;
+  announced_ = name;
   pop_finished();
   auto asks = [&](const Call& call) { return is_open(call.call.kind) && call.call.name == name; };
   size_t call = find_waiting([&](const Call& c) { return asks(c) && c.call.caller == by; });
@@ -87,7 +123,7 @@ void TraceMerger::loading(const std::string& name, int64_t ns, const std::string
 
 // A link map without a reason given before: dlmopen of a path.
 void TraceMerger::mapping(const std::string& name, int64_t ns) {
-  bool announced = std::exchange(announced_, false);
+  const bool announced = std::exchange(announced_, std::nullopt) == name;
   if (!frames_.empty() && frames_.back().opens) frames_.back().mapped = true;
   if (announced || starting_) return;
   pop_finished();
@@ -110,8 +146,11 @@ bool TraceMerger::ends_unconstructed(const std::string& name) const {
   if (frames_.empty()) return false;
   const Frame& frame = frames_.back();
   if (!frame.opens || frame.in_code || frame.failed) return false;
+  const LoaderCall& call = calls_[frame.call].call;
   bool around = frames_.size() > 1 && frames_[frames_.size() - 2].last == name;
-  return !around || names_fit(calls_[frame.call].call.name, name);
+  if (around) return names_fit(call.name, name);
+  // A failed open leaves no line, and who was not seen opening it is not seen to go on.
+  return frame.mapped || (!call.inferred && !threads_) || may_be_same(call, name);
 }
 
 void TraceMerger::opened(const std::string& name) {
@@ -123,7 +162,10 @@ void TraceMerger::opened(const std::string& name) {
   bool ends_frame = !frames_.empty() && frames_.back().opens && frames_.back().last == name;
   size_t call =
       find_waiting([&](const Call& c) { return opens(c) && names_fit(c.call.name, name); });
-  if (call == kNone && !ends_frame) call = find_waiting(opens);
+  if (call == kNone && !ends_frame)
+    call = find_waiting([&](const Call& c) {
+      return opens(c) && (!threads_ || (c.call.name && may_be_same(c.call, name)));
+    });
   if (call != kNone) {
     answer(call);
   } else if (ends_frame) {
@@ -188,31 +230,47 @@ void TraceMerger::closing(const std::string& name) {
     infer(CallKind::kDlclose, name);
   } else {
     if (!calls_[call].call.name) calls_[call].call.name = name;
+    calls_[call].still_open = true;
     answer(call);
   }
 }
 
-void TraceMerger::unmapping() {
-  if (!frames_.empty() && !frames_.back().opens) {
-    frames_.back().unmapping = true;
-    frames_.back().in_code = false;
-  } else if (candidate_.empty()) {
-    if (!frames_.empty() && !frames_.back().in_code) frames_.back().failed = true;
-  } else {
-    pop_finished();
-    size_t call = find_waiting(
-        [](const Call& c) { return c.call.kind == CallKind::kDlclose && !c.call.name; });
-    if (call != kNone) {
-      answer(call);
-      calls_[call].call.name = candidate_;
-    } else {
-      call = infer(CallKind::kDlclose, candidate_);
+// The dlclose that has unmapped the object, and nothing before it; kNone: none is under way.
+size_t TraceMerger::closed_by(const std::string& name) {
+  const auto is_close = [](const Call& c) { return c.call.kind == CallKind::kDlclose; };
+  size_t call = find_waiting([&](const Call& c) { return is_close(c) && c.call.name == name; });
+  if (call == kNone) call = find_waiting(is_close);
+  if (call != kNone) {
+    answer(call);
+    if (!calls_[call].call.name) calls_[call].call.name = candidate_.empty() ? name : candidate_;
+  } else if (!candidate_.empty()) {
+    call = infer(CallKind::kDlclose, candidate_);
+  }
+  if (call == kNone || candidate_.empty()) return call;
+  calls_[call].call.ns = candidate_ns_;
+  calls_[call].position = candidate_position_;
+  candidate_.clear();
+  return call;
+}
+
+void TraceMerger::unmapping(const std::string& name, int64_t ns) {
+  if (frames_.empty() || frames_.back().opens) {
+    if (!candidate_.empty()) pop_finished();
+    const size_t call = closed_by(name);
+    if (call == kNone) {
+      if (!frames_.empty() && !frames_.back().in_code) frames_.back().failed = true;
+      return;
     }
-    calls_[call].call.ns = candidate_ns_;
-    calls_[call].position = candidate_position_;
-    candidate_.clear();
     push(call, false);
-    frames_.back().unmapping = true;
+  }
+  Frame& frame = frames_.back();
+  frame.unmapping = true;
+  frame.in_code = false;
+  Call& close = calls_[frame.call];
+  if (close.call.name == name) {
+    close.unmapped = true;
+  } else {
+    close.others.emplace_back(name, ns);
   }
 }
 
@@ -331,16 +389,22 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
   if (int64_t lost = last_sequence_ + 1 - first_sequence_ - records_; records_ > 0 && lost > 0) {
     spots.push_back(fmt::format("{} records of the tracer could not be written", lost));
   }
+  if (log_ended_) {
+    spots.push_back(
+        "the program uses the descriptor of ld.so's log for a file of its own, so that log was "
+        "ended: calls after it that the tracer does not see are missing");
+  }
   if (log_closed_ > 0) {
     spots.push_back(fmt::format(
         "the program closed the descriptors of the log {} times: what ld.so said between that and "
         "the next call of the program, about calls inside libc, is missing",
         log_closed_));
   }
-  size_t inferred = 0, silent = 0;
+  size_t inferred = 0, silent = 0, too_long = 0;
   std::string deep;
   for (const Call& c : calls_) {
     inferred += c.call.inferred;
+    too_long += c.call.name && c.call.name->size() > kMaxTraceString;
     bool newline = c.call.name && c.call.name->find('\n') != std::string::npos;
     silent += !c.answered && c.call.kind == CallKind::kDlopen && !fails_early(c.call) && !newline;
     if (is_open(c.call.kind) && (c.call.flags & RTLD_DEEPBIND) && c.call.name) {
@@ -361,6 +425,12 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
         "all are missing",
         inferred, inferred == 1 ? "" : "s"));
   }
+  if (too_long > 0) {
+    spots.push_back(
+        fmt::format("{} calls have names of more than {} bytes, which no path has: they "
+                    "failed and are left out",
+                    too_long, kMaxTraceString));
+  }
   if (silent > 1) {
     spots.push_back(fmt::format(
         "ld.so's log says nothing about {} calls: the program may have closed it, or was ended in "
@@ -368,6 +438,24 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
         silent));
   }
 }
+
+namespace {
+
+// What had outlived its last dlclose goes with another one: written as a call of its own behind it.
+LoaderCall release(const LoaderCall& by, const std::string& name, int64_t ns) {
+  LoaderCall call;
+  call.kind = CallKind::kDlclose;
+  call.name = name;
+  call.ns = ns;
+  call.depth = by.depth;
+  call.constructor = by.constructor;
+  call.during_start = by.during_start;
+  call.inferred = true;
+  call.unmapped = true;
+  return call;
+}
+
+}  // namespace
 
 Trace TraceMerger::finish() const {
   Trace trace;
@@ -380,10 +468,15 @@ Trace TraceMerger::finish() const {
   std::string cwd = start_.cwd;
   int deepest = 0;
   std::vector<const Frame*> running(calls_.size());
+  std::set<std::pair<std::string, int64_t>> outliving;  // closed for the last time, and still there
   for (const Frame& frame : frames_) running[frame.call] = &frame;
   for (size_t i : order) {
     LoaderCall call = calls_[i].call;
+    if (call.name && call.name->size() > kMaxTraceString) continue;
     if (running[i]) settle(*running[i], call);
+    const bool told = with_loader_log_ && log_closed_ == 0 && !call.inferred && call.name;
+    if (call.kind == CallKind::kDlclose && told && !calls_[i].still_open)
+      call.unmapped = calls_[i].unmapped;
     if (call.cwd == cwd) {
       call.cwd.clear();
     } else if (!call.cwd.empty()) {
@@ -391,7 +484,15 @@ Trace TraceMerger::finish() const {
     }
     call.depth = std::min({call.depth, deepest, kMaxCallDepth});
     deepest = call.depth + 1;
+    if (call.kind == CallKind::kDlclose && call.name) {
+      const std::pair object(*call.name, call.ns);
+      outliving.erase(object);
+      if (call.unmapped == false) outliving.insert(object);
+    }
+    const LoaderCall by = call;
     trace.calls.push_back(std::move(call));
+    for (const auto& other : calls_[i].others)
+      if (outliving.erase(other) > 0) trace.calls.push_back(release(by, other.first, other.second));
   }
   describe_blind_spots(trace);
   return trace;

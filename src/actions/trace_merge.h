@@ -62,10 +62,13 @@ class TraceMerger {
  private:
   struct Call {
     LoaderCall call;
-    size_t position = 0;    // of the event at which ld.so took the call up
-    int64_t tid = 0;        // 0 unknown
-    bool placed = false;    // position and depth are known
-    bool answered = false;  // ld.so's log shows something of it
+    size_t position = 0;      // of the event at which ld.so took the call up
+    int64_t tid = 0;          // 0 unknown
+    bool placed = false;      // position and depth are known
+    bool answered = false;    // ld.so's log shows something of it
+    bool still_open = false;  // dlclose: others have it open
+    bool unmapped = false;    // dlclose: the object itself went
+    std::vector<std::pair<std::string, int64_t>> others;  // dlclose: what else went, and where from
   };
   struct Frame {  // a call that is running
     size_t call = 0;
@@ -92,10 +95,13 @@ class TraceMerger {
   void constructing(const std::string& name);
   void destructing(const std::string& name, int64_t ns);
   void closing(const std::string& name);
-  void unmapping();
+  void unmapping(const std::string& name, int64_t ns);
+  size_t closed_by(const std::string& name);
 
   // Could a dlopen of `asked` have given `loaded`? A soname need not look like the file.
   static bool names_fit(const std::optional<std::string>& asked, const std::string& loaded);
+  bool may_be_same(const LoaderCall& call, const std::string& loaded) const;
+  static std::string soname_of(const std::string& path);
   std::string plain(std::string_view name) const;
   bool may_nest(int64_t tid) const;
   size_t infer(CallKind kind, const std::string& name);
@@ -105,6 +111,7 @@ class TraceMerger {
   void push(size_t call, bool opens);
   void pop();
   void pop_finished();
+  bool is_strangers(int64_t tid) const;
   static void settle(const Frame& frame, LoaderCall& call);
   template <class Matches>
   size_t find_waiting(Matches matches) const;
@@ -122,13 +129,16 @@ class TraceMerger {
   std::vector<size_t> waiting_;  // seen by the tracer, not yet by ld.so
   std::vector<Frame> frames_;
   size_t reopened_ = kNone;  // an inferred call that has ended: lines about it may follow
-  bool announced_ = false;   // the next link map has a known reason
-  std::string candidate_;    // first of a run of destructors: at exit, or an unseen dlclose
+  // The name that the next link map is made for, if it is one with a known reason.
+  std::optional<std::string> announced_;
+  bool threads_ = false;   // more than one makes calls
+  std::string candidate_;  // first of a run of destructors: at exit, or an unseen dlclose
   size_t candidate_position_ = 0;
   int64_t candidate_ns_ = 0;
   std::set<int64_t> namespaces_{0};
   size_t calls_before_fork_ = 0;
-  int log_closed_ = 0;  // times that the program closed the log
+  int log_closed_ = 0;      // times that the program closed the log
+  bool log_ended_ = false;  // ld.so's, because the program wanted its descriptor
   int64_t first_sequence_ = -1, last_sequence_ = -1, records_ = 0;
 };
 

@@ -96,6 +96,7 @@ void TraceMerger::add_record(const TracerRecord& record) {
       break;
     case 'R':
       ++log_closed_;
+      log_ended_ |= record.numbers[0] != 0;
       break;
     case 'O':
     case 'M':
@@ -129,7 +130,8 @@ bool TraceMerger::add_file_line(std::string_view line) {
     auto object = read_object(line);
     mapping(std::string(object.name), object.ns);
   } else if (strip(line, "file=", ";  destroying link map")) {
-    unmapping();
+    const NamedObject object = read_object(line);
+    unmapping(plain(object.name), object.ns);
   } else if (strip(line, "file=")) {
     if (split(line, ";  dynamically loaded by ", file, by)) {
       auto caller = read_object(by);
@@ -137,7 +139,7 @@ bool TraceMerger::add_file_line(std::string_view line) {
       loading(std::string(object.name), object.ns, plain(caller.name), caller.ns);
     } else if (split(line, ";  needed by ", file, by) &&
                !by.ends_with(" (relocation dependency)")) {
-      announced_ = true;
+      announced_ = std::string(read_object(file).name);
     }
   } else {
     return false;

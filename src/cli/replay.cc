@@ -20,7 +20,7 @@ namespace cohabit {
 namespace {
 
 struct ReplayOptions {
-  std::string trace, loads, bindings, results, batch, root;
+  std::string trace, loads, bindings, results, search, batch, root;
   std::vector<std::string> without;
   int repeat = 1;
   bool stats = false;
@@ -30,6 +30,7 @@ struct ReplayOptions {
 Result<sim::Options> simulation_options(const ReplayOptions& options) {
   sim::Options result;
   result.lazy_at_load = !options.lazy_on_call;
+  result.keep_search_steps = result.absent_subdirectories = !options.search.empty();
   for (const std::string& name : options.without) {
     const auto rule = sim::find_rule(name);
     if (!rule) return fail("there is no loader rule named " + name);
@@ -39,8 +40,10 @@ Result<sim::Options> simulation_options(const ReplayOptions& options) {
 }
 
 struct Outputs {
-  std::string trace, loads, bindings, results;
-  bool are_none() const { return loads.empty() && bindings.empty() && results.empty(); }
+  std::string trace, loads, bindings, results, search = {};
+  bool are_none() const {
+    return loads.empty() && bindings.empty() && results.empty() && search.empty();
+  }
 };
 
 Result<void> write_outputs(const sim::Simulation& simulation, const Outputs& outputs) {
@@ -48,6 +51,9 @@ Result<void> write_outputs(const sim::Simulation& simulation, const Outputs& out
     if (auto done = write_file(outputs.loads, report::loads_table(simulation)); !done) return done;
   if (!outputs.bindings.empty())
     if (auto done = write_file(outputs.bindings, report::bindings_table(simulation)); !done)
+      return done;
+  if (!outputs.search.empty())
+    if (auto done = write_file(outputs.search, report::search_table(simulation)); !done)
       return done;
   if (outputs.results.empty()) return {};
   std::string results = report::results_table(simulation);
@@ -132,6 +138,9 @@ void add_replay_command(CLI::App& app, int& exit_code) {
   command->add_option("--loads", options->loads, "Write the files loaded, in order");
   command->add_option("--bindings", options->bindings, "Write every symbol binding");
   command->add_option("--results", options->results, "Write the outcome of every call");
+  command->add_option(
+      "--search", options->search,
+      "Write every place where a file was looked for, in order, and why it was not it");
   command->add_option("--root", options->root, "Read files below this directory");
   command->add_option("--batch", options->batch,
                       "Replay many: lines of TRACE, LOADS, BINDINGS, RESULTS separated by tabs");
@@ -144,9 +153,10 @@ void add_replay_command(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] {
     const bool batch = !options->batch.empty();
     if (!batch && options->trace.empty()) throw CLI::RequiredError("trace");
-    const auto done = batch ? replay_batch(*options)
-                            : replay_one(*options, {options->trace, options->loads,
-                                                    options->bindings, options->results});
+    const auto done = batch
+                          ? replay_batch(*options)
+                          : replay_one(*options, {options->trace, options->loads, options->bindings,
+                                                  options->results, options->search});
     if (done) return;
     fmt::print(stderr, "cohabit: {}\n", done.error().message);
     exit_code = 2;

@@ -29,7 +29,8 @@ std::vector<std::string> real_paths(const Simulation& simulation) {
   for (const Object& object : simulation.objects()) {
     const Image& image = simulation.images()[object.image];
     const std::string opened = opened_path(object);
-    const bool other = opened != image.path && opened.starts_with('/');
+    const bool other =
+        opened != image.path && opened.starts_with('/') && !opened.starts_with("/proc/");
     paths.push_back(other ? simulation.images().tree().real_path(opened).value_or(image.real_path)
                           : image.real_path);
   }
@@ -58,6 +59,20 @@ std::string loads_table(const Simulation& simulation) {
     fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", paths[id], object.requested,
                    opened ? "dlopen-by" : "needed-by", object.by == kNone ? "" : paths[object.by]);
   }
+  return text;
+}
+
+std::string search_table(const Simulation& simulation) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::vector<sim::SearchStep>& steps) {
+    for (const sim::SearchStep& step : steps)
+      fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", name, step.path, step.because,
+                     step.outcome);
+  };
+  for (const sim::ObjectId id : simulation.load_order())
+    add(simulation.objects()[id].requested, simulation.objects()[id].search);
+  for (const sim::CallResult& result : simulation.results())
+    add(result.error.substr(0, result.error.find(": ")), result.search);
   return text;
 }
 

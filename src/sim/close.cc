@@ -17,7 +17,7 @@ std::vector<ObjectId> Simulation::State::mark_used(int ns) const {
   for (const ObjectId id : namespaces[ns].loaded) {
     const Object& candidate = object(id);
     if (candidate.type != ObjectType::kLoaded || candidate.direct_open_count > 0 ||
-        candidate.nodelete_active)
+        candidate.nodelete_active || candidate.held)
       use(id);
   }
   while (!pending.empty()) {
@@ -99,6 +99,16 @@ void Simulation::State::collect(int ns) {
   }
   for (const ObjectId id : removed) object(id).removed = true;
   unmap(removed, ns);
+}
+
+// What ld.so's log says of a dlclose: kept by what only the process knows; or gone, so that none of
+// those whose lazy symbols we take for bound was ever called.
+void Simulation::State::believe(ObjectId id, bool unmapped) {
+  object(id).held = !unmapped;
+  if (!unmapped) return;
+  object(id).nodelete_active = false;
+  for (const ObjectId other : namespaces[object(id).ns].loaded)
+    std::erase(object(other).relocation_dependencies, id);
 }
 
 void Simulation::State::close(ObjectId id) {

@@ -60,6 +60,9 @@ Result<void> Simulation::State::check_loadable(ImageId image, const MapRequest& 
   if (file.segments.empty()) return refuse("object file has no loadable segments");
   if (file.type != elf::ET_DYN) return refuse("cannot dynamically load executable");
   if (!file.has_dynamic) return refuse("object file has no dynamic section");
+  for (const elf::Phdr& segment : file.segments)
+    if ((segment.p_flags & elf::PF_X) && sim.images_[image].no_execution)
+      return refuse("failed to map segment from shared object");
   if (file.flags_1 & elf::DF_1_PIE)
     return refuse("cannot dynamically load position-independent executable");
   if ((file.flags_1 & elf::DF_1_NOOPEN) && request.from_dlopen)

@@ -115,9 +115,12 @@ Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flag
   const std::string asked = name.empty() ? "" : name + ": ";
   if ((flags & (kRtldLazy | kRtldNow)) == 0)
     return fail(asked + "invalid mode for dlopen(): Invalid argument");
-  if (caller == kNone) caller = program;
+  // Who is in no list is not found by _dl_find_dso_for_object, and the program stands in.
+  if (caller == kNone || object(caller).unlisted) caller = program;
   const Result<int> ns = choose_namespace(caller, ns_wanted);
   if (!ns) return fail(asked + ns.error().message);
+  if (name.starts_with("/proc/self/fd/") || name.starts_with("/dev/fd/"))
+    sim.problems_.push_back(name + " was opened: which file that descriptor was is not known here");
   if (name == "linux-vdso.so.1" && *ns == 0) return OpenWork{};  // the kernel's, always there
   MapRequest request = open_request(name, flags, caller, ns_wanted);
   request.ns = rule(Rule::kNamespaces) ? *ns : 0;

@@ -124,7 +124,16 @@ const SearchPath& Simulation::State::runpath_of(ObjectId id) {
 }
 
 std::string Simulation::State::absolute(const std::string& path) const {
-  if (path.starts_with('/')) return path;
+  if (path.starts_with('/')) {
+    // Links of the traced process, not of this one.
+    for (const std::string_view own : {"/proc/self/", "/proc/thread-self/"}) {
+      if (!path.starts_with(own)) continue;
+      const std::string rest = path.substr(own.size());
+      if (rest == "exe") return sim.start_.executable;
+      if (rest.starts_with("cwd/")) return cwd + rest.substr(3);
+    }
+    return path;
+  }
   return cwd.ends_with('/') ? cwd + path : cwd + "/" + path;
 }
 
@@ -174,7 +183,7 @@ Result<Simulation::State::DirectoryResult> Simulation::State::try_path(
     for (const std::string& subdirectory : subdirectories) {
       const std::string place = directory + subdirectory;
       if (place.starts_with('/') && !sim.images_.directory_exists(place)) {
-        if (steps && subdirectory.empty())
+        if (steps && (subdirectory.empty() || sim.options_.absent_subdirectories))
           steps->push_back({place + name, path.because, "no such directory"});
         continue;
       }

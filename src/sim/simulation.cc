@@ -49,6 +49,9 @@ void Simulation::State::apply_close(const LoaderCall& recorded, CallResult& resu
                             ", which is not loaded in the simulation");
     return;
   }
+  const bool outlived = object(id).held && object(id).direct_open_count == 0;
+  if (recorded.unmapped) believe(id, *recorded.unmapped);
+  if (outlived && recorded.inferred && recorded.unmapped == true) return collect(object(id).ns);
   if (object(id).nodelete_active) return;
   if (object(id).direct_open_count == 0) {
     result.failed = true;
@@ -73,6 +76,11 @@ size_t Simulation::State::play(const std::vector<LoaderCall>& calls, size_t at) 
       if (!recorded.name && ns != 0) {
         slot.failed = true;
         slot.error = "invalid namespace: Invalid argument";
+        break;
+      }
+      if (ns != 0 && recorded.kind == CallKind::kDlmopen && (recorded.flags & kRtldGlobal)) {
+        slot.failed = true;
+        slot.error = "invalid mode: Invalid argument";
         break;
       }
       auto opened = open_begin(recorded.name.value_or(""), recorded.flags, caller_of(recorded), ns);

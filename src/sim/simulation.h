@@ -75,6 +75,7 @@ struct Object {
   ObjectId twin =
       kNone;  // an unlisted object of the same file, which was mapped again for this one
   bool unmapped = false;
+  bool held = false;               // the trace says that it stayed after its last dlclose
   int64_t static_tls_offset = -1;  // -1: not in the static block
   int64_t static_tls_start = 0;    // AArch64: where its part began, padding included
 };
@@ -122,9 +123,10 @@ class ConstructorOpens {
 };
 
 struct Options {
-  RuleSet rules;                   // tests switch single rules off
-  bool keep_search_steps = false;  // strings for every place looked at: costs time
-  bool lazy_at_load = true;        // write lazy bindings as if called right after loading
+  RuleSet rules;                       // tests switch single rules off
+  bool keep_search_steps = false;      // strings for every place looked at: costs time
+  bool absent_subdirectories = false;  // glibc-hwcaps folders that are not there are places too
+  bool lazy_at_load = true;            // write lazy bindings as if called right after loading
   // Shared by simulations over the same Images with the same rules and LD_DYNAMIC_WEAK; not owned.
   BindingCache* cache = nullptr;
   ConstructorOpens* constructors = nullptr;  // of a process that was not recorded; not owned

@@ -101,6 +101,7 @@ struct Simulation::State {
 
   // close.cc
   void close(ObjectId id);
+  void believe(ObjectId id, bool unmapped);
   void collect(int ns);
 
   // tls.cc

@@ -1,6 +1,7 @@
 #include "world/images.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ bool same_name(Bytes a, Bytes b) {
 }
 
 constexpr size_t kFirstTableSize = 1 << 12;
+constexpr int kCrowd = 64;  // more different names of one hash than chance brings together
 constexpr uint64_t kManySymbols = 20000, kManyRelocations = 20000;
 
 size_t slot_of(uint32_t hash, size_t mask) {
@@ -136,12 +138,17 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
     return probe;
   }
   auto map = tree_.map(*fd, path);
+  struct statvfs mount{};
+  const bool mounted = tree_.root().empty() && ::fstatvfs(*fd, &mount) == 0;
   ::close(*fd);
   if (!map) {
     probe.error = EIO;
     return probe;
   }
-  return take(path, std::move(*map), status->id, machine);
+  probe = take(path, std::move(*map), status->id, machine);
+  if (probe.image != kNone)
+    images_[probe.image]->no_execution = mounted && (mount.f_flag & ST_NOEXEC);
+  return probe;
 }
 
 Images::Probe Images::take(const std::string& path, MappedFile map, FileId file, uint16_t machine) {
@@ -196,6 +203,7 @@ void Images::resize_table(size_t size) {
   HugeVector<Slot> table(size, Slot{0, kNone});
   const size_t mask = size - 1;
   for (NameId id = 0; id < names_.size(); id++) {
+    if (std::binary_search(crowded_ids_.begin(), crowded_ids_.end(), id)) continue;
     size_t at = slot_of(hashes_[id], mask);
     while (table[at].id != kNone) at = (at + 1) & mask;
     table[at] = {hashes_[id], id};
@@ -212,10 +220,20 @@ NameId Images::intern(uint32_t hash, Bytes name) {
     resize_table(std::max(table_.size() * 2, kFirstTableSize));
   const size_t mask = table_.size() - 1;
   size_t at = slot_of(hash, mask);
-  for (; table_[at].id != kNone; at = (at + 1) & mask)
-    if (table_[at].hash == hash && same_name(names_[table_[at].id], name)) return table_[at].id;
+  int alike = 0;
+  for (; table_[at].id != kNone; at = (at + 1) & mask) {
+    if (table_[at].hash != hash) continue;
+    if (same_name(names_[table_[at].id], name)) return table_[at].id;
+    if (++alike == kCrowd) break;
+  }
   const auto id = static_cast<NameId>(names_.size());
-  table_[at] = {hash, id};
+  if (alike < kCrowd) {
+    table_[at] = {hash, id};
+  } else {
+    const auto [known, added] = crowded_.emplace(name.c_string(0).value_or(std::string_view()), id);
+    if (!added) return known->second;
+    crowded_ids_.push_back(id);
+  }
   names_.push_back(name);
   hashes_.push_back(hash);
   heads_.push_back(kNone);
@@ -227,8 +245,14 @@ NameId Images::find_name(std::string_view name) const {
   if (table_.empty()) return kNone;
   const uint32_t hash = elf::gnu_hash(name) >> 1;
   const size_t mask = table_.size() - 1;
-  for (size_t at = slot_of(hash, mask); table_[at].id != kNone; at = (at + 1) & mask)
-    if (table_[at].hash == hash && this->name(table_[at].id) == name) return table_[at].id;
+  int alike = 0;
+  for (size_t at = slot_of(hash, mask); table_[at].id != kNone; at = (at + 1) & mask) {
+    if (table_[at].hash != hash) continue;
+    if (this->name(table_[at].id) == name) return table_[at].id;
+    if (++alike < kCrowd) continue;
+    const auto crowded = crowded_.find(name);
+    return crowded == crowded_.end() ? kNone : crowded->second;
+  }
   return kNone;
 }
 

@@ -55,6 +55,7 @@ struct Image {
   std::vector<VersionId> versions;   // by version index, as elf.versions
   bool own_static_tls = false;       // TPOFF against its own TLS segment
   UnexpectedType unexpected, unexpected_lazily;
+  bool no_execution = false;  // its file system is mounted so
   bool indexed = false;
   std::future<References> early;  // being read on another core; last, so that it ends first
 };
@@ -131,6 +132,10 @@ class Images {
     NameId id;
   };
   HugeVector<Slot> table_;  // open addressing, power of two
+  // Names made to have one hash would be looked through one by one: from some number on they stand
+  // here, by another hash.
+  std::unordered_map<std::string_view, NameId> crowded_;
+  std::vector<NameId> crowded_ids_;  // rising
   HugeVector<Definition> definitions_;
 
   struct VersionKey {

@@ -12,7 +12,7 @@ MAPPED = re.compile(r"file=(.*) \[(\d+)\];  generating link map")
 UNMAPPED = re.compile(r"file=(.*) \[(\d+)\];  destroying link map")
 OPENED = re.compile(r"opening file=(.*) \[(\d+)\]; direct_opencount=(\d+)")
 CALLING = re.compile(r"calling (init|fini): (\S+)(?: \[(\d+)\])?")
-RTLD_MALLOC = ("calloc", "free", "malloc", "realloc")
+OF_LD_SO_ITSELF = ("calloc", "free", "malloc", "realloc", "_r_debug")  # the last since 2.38
 DEBUG = "files:libs:bindings"  # a comma would end the variable for qemu -E
 
 
@@ -49,7 +49,7 @@ class Truth:
         """Without repetition for the same two link maps."""
         seen, rows = set(), []
         for row in self.bindings:
-            if row[0] == self.executable and row[2] in RTLD_MALLOC:
+            if row[0] == self.executable and row[2] in OF_LD_SO_ITSELF:
                 continue  # ld.so asks for these itself, on behalf of the program (dl-minimal.c)
             if row[:7] not in seen:
                 seen.add(row[:7])

@@ -110,6 +110,7 @@ Json json_call(const LoaderCall& call) {
   if (call.kind != CallKind::kDlclose) json["flags"] = call.flags;
   if (call.kind == CallKind::kDlmopen) json["link_map_id"] = call.link_map_id;
   if (call.ns != 0) json["ns"] = call.ns;
+  if (call.unmapped) json["unmapped"] = *call.unmapped;
   json["caller"] = json_string(call.caller);
   if (call.caller_ns != 0) json["caller_ns"] = call.caller_ns;
   if (!call.cwd.empty()) json["cwd"] = json_string(call.cwd);
@@ -327,6 +328,7 @@ Result<LoaderCall> parse_call(const Json& json, size_t line, int deepest) {
                  std::numeric_limits<int>::max(), call.kind != CallKind::kDlclose);
   fields.integer("link_map_id", call.link_map_id);
   fields.integer("ns", call.ns, 0);
+  if (json.contains("unmapped")) fields.boolean("unmapped", call.unmapped.emplace());
   fields.string("caller", call.caller);
   fields.integer("caller_ns", call.caller_ns, 0);
   fields.string("cwd", call.cwd);

@@ -31,6 +31,10 @@ struct LoaderCall {
   int flags = 0;                    // RTLD_* bits as given to the call
   int64_t link_map_id = 0;          // dlmopen: the namespace asked for (LM_ID_NEWLM is -1)
   int64_t ns = 0;                   // dlclose: the namespace of the handle (0 if unknown)
+  std::optional<bool> unmapped;     // dlclose that nobody else's open outweighs: whether the object
+                                    // went, where ld.so's log tells. What keeps it besides the
+                                    // opens and bindings (destructors of thread_local objects,
+                                    // dlsym) the simulation cannot know
   std::string caller;  // l_name of the object that holds the return address; "" program
   int64_t caller_ns = 0;
   std::string cwd;  // the current directory; empty: as in the call before
