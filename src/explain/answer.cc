@@ -195,8 +195,7 @@ void number_lines(std::string_view text, Explanation& explanation) {
   size_t number = 1;
   size_t from = 0;
   for (auto& [at, value] : numbers) {
-    number += static_cast<size_t>(std::count(text.begin() + static_cast<ptrdiff_t>(from),
-                                             text.begin() + static_cast<ptrdiff_t>(at), '\n'));
+    number += count_lines(text.substr(from, at - from));
     from = at;
     value = number;
   }

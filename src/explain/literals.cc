@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/eight_bytes.h"
+
 namespace cohabit::explain {
 namespace {
 
@@ -23,8 +25,8 @@ uint32_t hash_of(const char* block, unsigned bits) {
   return ((bytes | kFold) * 2654435761U) >> (32 - bits);
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+bool same_eight(const char* text, const char* word) {
+  return EightBytes::load(text).lower().bytes == EightBytes::load(word).bytes;
 }
 
 }  // namespace
@@ -49,10 +51,12 @@ Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
 
 bool Literals::begins(std::string_view text, size_t at, uint32_t word) const {
   const std::string& wanted = words_[word];
-  if (text.size() - at < wanted.size()) return false;
-  for (size_t i = 0; i < wanted.size(); i++)
-    if (lower(text[at + i]) != wanted[i]) return false;
-  return true;
+  const char* here = text.data() + at;
+  if (!same_eight(here, wanted.data()) || text.size() - at < wanted.size()) return false;
+  const size_t last = wanted.size() - 8;
+  for (size_t i = 8; i < last; i += 8)
+    if (!same_eight(here + i, wanted.data() + i)) return false;
+  return same_eight(here + last, wanted.data() + last);
 }
 
 bool Literals::any_begins(std::string_view text, size_t at) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/eight_bytes.h"
 #include "base/read_file.h"
 #include "base/tree.h"
 
@@ -70,6 +71,11 @@ std::string from_utf16(std::string_view text) {
   return result;
 }
 
+uint64_t line_ends(const char* at) {
+  const EightBytes bytes = EightBytes::load(at);
+  return bytes.equal_to('\n') | bytes.equal_to('\r');
+}
+
 bool is_utf16(std::string_view text) {
   return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
 }
@@ -110,14 +116,33 @@ void LogText::clean() {
 
 size_t line_begin(std::string_view text, size_t at) {
   const size_t limit = at > kMaxLine ? at - kMaxLine : 0;
+  for (; at >= limit + 8; at -= 8)
+    if (const uint64_t ends = line_ends(text.data() + at - 8); ends)
+      return at - 7 + EightBytes::last(ends);
   while (at > limit && !ends_line(text[at - 1])) at--;
   return at;
 }
 
 size_t line_end(std::string_view text, size_t at) {
   const size_t limit = std::min(text.size(), at + kMaxLine);
+  for (; at + 8 <= limit; at += 8)
+    if (const uint64_t ends = line_ends(text.data() + at); ends)
+      return at + EightBytes::first(ends);
   while (at < limit && !ends_line(text[at])) at++;
   return at;
+}
+
+size_t count_lines(std::string_view text) {
+  constexpr size_t kRound = size_t{8} * 255;  // until a byte of the sums may overflow
+  size_t count = 0, at = 0;
+  while (at + kRound <= text.size()) {
+    uint64_t sums = 0;
+    for (const size_t end = at + kRound; at < end; at += 8)
+      sums += EightBytes::load(text.data() + at).equal_to('\n') >> 7U;
+    for (; sums != 0; sums >>= 8U) count += sums & 0xFFU;
+  }
+  const std::string_view rest = text.substr(at);
+  return count + static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n'));
 }
 
 std::string_view without_prefix(std::string_view line) {

@@ -36,6 +36,8 @@ inline bool ends_line(char c) {
 // Where the line at this place begins, and where it ends.
 size_t line_begin(std::string_view text, size_t at);
 size_t line_end(std::string_view text, size_t at);
+// How many are ended by a line feed.
+size_t count_lines(std::string_view text);
 
 // Without what a launcher, a container or a logger writes before each line: "[rank0]: ",
 // "(EngineCore_0 pid=17) ", "worker-1  | ", a time.

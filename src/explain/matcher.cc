@@ -9,44 +9,49 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "explain/literals.h"
 #include "explain/log_text.h"
+#include "explain/shapes.h"
 
 namespace cohabit::explain {
 namespace {
 
 constexpr size_t kWindowLines = 4;
-// The same line again, but for its numbers, says nothing new; so many are still looked at.
-constexpr uint8_t kSameLines = 8;
-constexpr size_t kMaxWindows = 100000;
+// The same line again, but for its numbers, says nothing new; so many are still looked at, for what
+// follows them may differ.
+constexpr unsigned kSameLines = 8;
+// Lines that are no repetition and have the same literals: the same expressions have been tried on
+// so many of them.
+constexpr uint32_t kSameLiterals = 500;
+constexpr size_t kRemembered = 1 << 14;
 
 std::string what_is(const Mechanism& mechanism, const std::string& pattern) {
   return fmt::format("data/mechanisms, {}: the pattern {}", mechanism.slug, pattern);
 }
 
-// Equal for lines that differ in their numbers only.
-uint64_t shape_of(std::string_view line) {
-  uint64_t hash = 1469598103934665603U;
-  bool in_number = false;
-  for (const char c : line) {
-    const bool digit = c >= '0' && c <= '9';
-    if (digit && in_number) continue;
-    in_number = digit;
-    hash = (hash ^ static_cast<unsigned char>(digit ? '0' : c)) * 1099511628211U;
+uint64_t hash_of(const std::vector<int>& words) {
+  uint64_t hash = words.size();
+  for (const int word : words) {
+    hash = (hash ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15U;
+    hash ^= hash >> 32U;
   }
   return hash;
 }
 
-struct Window {
+}  // namespace
+
+struct Matcher::Window {
   std::string text;
   size_t first_line = 0;  // its length
   size_t begin = 0;       // in the log
+  static Window at(std::string_view text, size_t hit);
 };
 
 // Of the line that a hit is in; of endless lines what is around the hit.
-Window window_at(std::string_view text, size_t hit) {
+Matcher::Window Matcher::Window::at(std::string_view text, size_t hit) {
   Window window;
   window.begin = line_begin(text, hit);
   size_t at = window.begin;
@@ -64,14 +69,13 @@ Window window_at(std::string_view text, size_t hit) {
   return window;
 }
 
-}  // namespace
-
 struct Matcher::Search {
   std::string_view text;
   std::vector<Match> matches;
   std::vector<uint32_t> counts;  // by pattern
-  std::unordered_map<uint64_t, uint8_t> shapes;
-  size_t windows = 0;
+  Counts shapes;
+  std::unordered_map<uint64_t, uint32_t> looks;                // by the literals of a line
+  std::unordered_map<uint64_t, std::vector<int>> expressions;  // by the literals of a window
   size_t next = 0;
 };
 
@@ -88,6 +92,7 @@ Result<void> Matcher::add(const std::vector<Mechanism>& mechanisms) {
     int id = 0;
     if (expressions_->Add(pattern, options, &id) != RE2::NoError)
       return fail(what_is(mechanisms[mechanism], pattern) + " is not a regular expression of RE2");
+    shapes_->name_numbers_of(pattern);
     patterns_.push_back({mechanism, index, is_tell});
     return {};
   };
@@ -126,63 +131,96 @@ Result<void> Matcher::compile(const std::vector<Mechanism>& mechanisms) {
 Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
   Matcher matcher;
   matcher.expressions_ = std::make_unique<re2::FilteredRE2>(static_cast<int>(Literals::kShortest));
+  matcher.shapes_ = std::make_unique<Shapes>();
   if (auto done = matcher.add(mechanisms); !done) return tl::unexpected<Error>(done.error());
   if (auto done = matcher.compile(mechanisms); !done) return tl::unexpected<Error>(done.error());
   return matcher;
 }
 
-void Matcher::keep(Search& search, int id, size_t begin, std::string_view window,
-                   size_t first_line) const {
+// Not if it was there before, but for numbers that say nothing.
+bool Matcher::is_worth_a_look(Search& search, std::string_view line) const {
+  const Shapes::Shape shape = shapes_->of(line);
+  if (search.shapes.count(shape.all, kSameLines) < kSameLines) return true;
+  return shape.named != shape.all && search.shapes.count(shape.named, 1) == 0;
+}
+
+void Matcher::words_of(std::string_view text, std::vector<int>& words) const {
+  words.clear();
+  for (size_t at = 0; (at = literals_->find(text, at)) != text.npos; at++)
+    literals_->words_at(text, at, words);
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+}
+
+const std::vector<int>& Matcher::expressions_for(Search& search,
+                                                 const std::vector<int>& words) const {
+  if (search.expressions.size() >= kRemembered) search.expressions.clear();
+  const auto [entry, is_new] = search.expressions.try_emplace(hash_of(words));
+  if (is_new) expressions_->AllPotentials(words, &entry->second);
+  return entry->second;
+}
+
+bool Matcher::match(int id, const Window& window, Match& match) const {
   const RE2& expression = expressions_->GetRE2(id);
   std::vector<re2::StringPiece> groups(static_cast<size_t>(expression.NumberOfCapturingGroups()) +
                                        1);
-  const re2::StringPiece piece(window.data(), window.size());
-  if (!expression.Match(piece, 0, window.size(), RE2::UNANCHORED, groups.data(),
+  const re2::StringPiece piece(window.text);
+  if (!expression.Match(piece, 0, piece.size(), RE2::UNANCHORED, groups.data(),
                         static_cast<int>(groups.size())))
-    return;
+    return false;
   // What begins in a later line is found there.
-  if (static_cast<size_t>(groups[0].data() - window.data()) > first_line) return;
-  uint32_t& count = search.counts[static_cast<size_t>(id)];
-  if (++count > kMaxMatches) return;
+  if (static_cast<size_t>(groups[0].data() - piece.data()) > window.first_line) return false;
   const Pattern& pattern = patterns_[static_cast<size_t>(id)];
-  Match match{pattern.mechanism,
-              pattern.index,
-              pattern.is_tell,
-              begin,
-              std::string(window.substr(0, first_line)),
-              {}};
+  match = {pattern.mechanism,
+           pattern.index,
+           pattern.is_tell,
+           window.begin,
+           window.text.substr(0, window.first_line),
+           {}};
   for (const auto& [name, group] : expression.NamedCapturingGroups())
     if (const re2::StringPiece value = groups[static_cast<size_t>(group)]; !value.empty())
       match.captures.push_back({name, std::string(value.data(), value.size())});
-  search.matches.push_back(std::move(match));
+  return true;
+}
+
+// Of a line all matches are kept, or none: one of them may take the line from another.
+void Matcher::try_expressions(Search& search, const Window& window,
+                              const std::vector<int>& ids) const {
+  const auto is_wanted = [&](int id) {
+    return search.counts[static_cast<size_t>(id)] < kMaxMatches;
+  };
+  if (std::none_of(ids.begin(), ids.end(), is_wanted)) return;
+  std::vector<Match> found;
+  bool any_wanted = false;
+  for (const int id : ids) {
+    Match one;
+    if (!match(id, window, one)) continue;
+    any_wanted |= is_wanted(id);
+    search.counts[static_cast<size_t>(id)]++;
+    found.push_back(std::move(one));
+  }
+  if (any_wanted) std::move(found.begin(), found.end(), std::back_inserter(search.matches));
 }
 
 void Matcher::look_at(Search& search, size_t hit) const {
   const size_t begin = line_begin(search.text, hit);
   const size_t end = line_end(search.text, hit);
   search.next = std::max(end, hit + 1);
-  if (uint8_t& seen = search.shapes[shape_of(search.text.substr(begin, end - begin))];
-      seen++ >= kSameLines) {
-    seen = kSameLines;
-    return;
-  }
-  search.windows++;
-  const Window window = window_at(search.text, hit);
-  const std::string_view text = window.text;
+  const std::string_view line = search.text.substr(begin, end - begin);
+  if (!is_worth_a_look(search, line)) return;
   std::vector<int> words;
-  for (size_t at = 0; (at = literals_->find(text, at)) != text.npos; at++)
-    literals_->words_at(text, at, words);
-  std::sort(words.begin(), words.end());
-  words.erase(std::unique(words.begin(), words.end()), words.end());
-  std::vector<int> found;
-  expressions_->AllPotentials(words, &found);
-  for (const int id : found) keep(search, id, window.begin, text, window.first_line);
+  words_of(line, words);
+  if (search.looks.size() >= kRemembered) search.looks.clear();
+  if (search.looks[hash_of(words)]++ >= kSameLiterals) return;
+  const Window window = Window::at(search.text, hit);
+  words_of(window.text, words);
+  try_expressions(search, window, expressions_for(search, words));
 }
 
 std::vector<Match> Matcher::find(std::string_view text) const {
-  Search search{text, {}, std::vector<uint32_t>(patterns_.size()), {}, 0, 0};
+  Search search{text, {}, std::vector<uint32_t>(patterns_.size()), {}, {}, {}, 0};
   LiteralScan scan(*literals_, text);
-  while (!scan.at_end() && search.windows < kMaxWindows)
+  while (!scan.at_end())
     for (const size_t hit : scan.next_block())
       if (hit >= search.next && literals_->any_begins(text, hit)) look_at(search, hit);
   std::stable_sort(search.matches.begin(), search.matches.end(),

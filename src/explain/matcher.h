@@ -15,6 +15,7 @@ class FilteredRE2;
 namespace cohabit::explain {
 
 class Literals;
+class Shapes;
 
 // A pattern that was found: a signal of a mechanism, or a tell.
 struct Match {
@@ -45,14 +46,20 @@ class Matcher {
     bool is_tell = false;
   };
   struct Search;
+  struct Window;
   Result<void> add(const std::vector<Mechanism>& mechanisms);
   Result<void> compile(const std::vector<Mechanism>& mechanisms);
+  bool is_worth_a_look(Search& search, std::string_view line) const;
   void look_at(Search& search, size_t hit) const;
-  void keep(Search& search, int id, size_t begin, std::string_view window, size_t first_line) const;
+  void words_of(std::string_view text, std::vector<int>& words) const;
+  const std::vector<int>& expressions_for(Search& search, const std::vector<int>& words) const;
+  void try_expressions(Search& search, const Window& window, const std::vector<int>& ids) const;
+  bool match(int id, const Window& window, Match& match) const;
 
   std::vector<Pattern> patterns_;
   std::unique_ptr<re2::FilteredRE2> expressions_;
   std::unique_ptr<Literals> literals_;
+  std::unique_ptr<Shapes> shapes_;
 };
 
 }  // namespace cohabit::explain
