@@ -33,13 +33,13 @@ bool same_eight(const char* text, const char* word) {
 
 Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
   shift_.fill(kLast + 1);
-  std::vector<std::vector<uint32_t>> buckets(shift_.size());
+  std::vector<std::vector<uint32_t>> buckets(size_t{1} << kHeadBits);
   for (uint32_t i = 0; i < words_.size(); i++) {
     for (size_t at = 0; at <= kLast; at++) {
       uint8_t& shift = shift_[hash_of(words_[i].data() + at, kBits)];
       shift = std::min(shift, static_cast<uint8_t>(kLast - at));
     }
-    buckets[hash_of(words_[i].data() + kLast, kBits)].push_back(i);
+    buckets[hash_of_head(words_[i].data())].push_back(i);
   }
   first_.reserve(buckets.size() + 1);
   for (const auto& bucket : buckets) {
@@ -47,6 +47,12 @@ Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
     order_.insert(order_.end(), bucket.begin(), bucket.end());
   }
   first_.push_back(static_cast<uint32_t>(order_.size()));
+}
+
+uint32_t Literals::hash_of_head(const char* head) {
+  constexpr uint64_t kFactor = 0x9E3779B97F4A7C15U;
+  return static_cast<uint32_t>((EightBytes::load(head).lower().bytes * kFactor) >>
+                               (64 - kHeadBits));
 }
 
 bool Literals::begins(std::string_view text, size_t at, uint32_t word) const {
@@ -60,7 +66,7 @@ bool Literals::begins(std::string_view text, size_t at, uint32_t word) const {
 }
 
 bool Literals::any_begins(std::string_view text, size_t at) const {
-  const uint32_t hash = hash_of(text.data() + at + kLast, kBits);
+  const uint32_t hash = hash_of_head(text.data() + at);
   for (uint32_t i = first_[hash]; i < first_[hash + 1]; i++)
     if (begins(text, at, order_[i])) return true;
   return false;
@@ -76,13 +82,13 @@ size_t Literals::find(std::string_view text, size_t from) const {
 }
 
 void Literals::words_at(std::string_view text, size_t at, std::vector<int>& words) const {
-  const uint32_t hash = hash_of(text.data() + at + kLast, kBits);
+  const uint32_t hash = hash_of_head(text.data() + at);
   for (uint32_t i = first_[hash]; i < first_[hash + 1]; i++)
     if (begins(text, at, order_[i])) words.push_back(static_cast<int>(order_[i]));
 }
 
-LiteralScan::LiteralScan(const Literals& literals, std::string_view text)
-    : literals_(literals), text_(text) {
+LiteralScan::LiteralScan(const Literals& literals, std::string_view text, size_t begin, size_t end)
+    : literals_(literals), text_(text), from_(begin), end_(end) {
   for (Lane& lane : lanes_) lane.candidates.resize(kLane + kMostSteps * kMostShift);
 }
 
@@ -101,8 +107,8 @@ void LiteralScan::run(Lane& lane) const {
 
 const std::vector<size_t>& LiteralScan::next_block() {
   // A word begins at the latest here.
-  const size_t last =
-      text_.size() < Literals::kShortest ? 0 : text_.size() - Literals::kShortest + 1;
+  const size_t last = std::min(
+      end_, text_.size() < Literals::kShortest ? 0 : text_.size() - Literals::kShortest + 1);
   size_t begin = from_;
   for (Lane& lane : lanes_) {
     lane.at = std::min(begin, last);

@@ -1,6 +1,7 @@
 // Finding any of some hundred literals in a text of any size, in one pass that skips most bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -24,19 +25,23 @@ class Literals {
  private:
   friend class LiteralScan;
   static constexpr unsigned kBits = 15;
+  static constexpr unsigned kHeadBits = 14;
+  static uint32_t hash_of_head(const char* head);
   bool begins(std::string_view text, size_t at, uint32_t word) const;
 
   std::vector<std::string> words_;
   std::array<uint8_t, size_t{1} << kBits> shift_;  // how far to go on, by the last four bytes
-  std::vector<uint32_t> first_;                    // by hash: where its words begin in order_
+  std::vector<uint32_t> first_;  // by hash of the first eight bytes: where they begin in order_
   std::vector<uint32_t> order_;
 };
 
-// The places of a large text where a word may begin (any_begins decides), block after block.
+// The places of a part of a text where a word may begin (any_begins decides), block after block.
 class LiteralScan {
  public:
-  LiteralScan(const Literals& literals, std::string_view text);
-  bool at_end() const { return from_ >= text_.size(); }
+  LiteralScan(const Literals& literals, std::string_view text, size_t begin, size_t end);
+  bool at_end() const { return from_ >= end_; }
+  // What is before this place is of no interest.
+  void skip_to(size_t place) { from_ = std::max(from_, std::min(place, end_)); }
   // In order. Valid until the next call.
   const std::vector<size_t>& next_block();
 
@@ -53,7 +58,7 @@ class LiteralScan {
 
   const Literals& literals_;
   std::string_view text_;
-  size_t from_ = 0;
+  size_t from_ = 0, end_ = 0;
   std::array<Lane, kLanes> lanes_;
   std::vector<size_t> places_;
 };

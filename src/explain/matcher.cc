@@ -9,9 +9,11 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <unordered_map>
 
+#include "base/together.h"
 #include "explain/literals.h"
 #include "explain/log_text.h"
 #include "explain/shapes.h"
@@ -27,10 +29,14 @@ constexpr unsigned kSameLines = 8;
 // so many of them.
 constexpr uint32_t kSameLiterals = 500;
 constexpr size_t kRemembered = 1 << 14;
+// Two places of the text are compared where that lately was of use.
+constexpr size_t kLinesBack = 8;  // a window's, and empty ones
+constexpr size_t kWorthComparing = 2048;
+constexpr unsigned kLongestWait = 63;
 
-std::string what_is(const Mechanism& mechanism, const std::string& pattern) {
-  return fmt::format("data/mechanisms, {}: the pattern {}", mechanism.slug, pattern);
-}
+// To compile all patterns takes 20 ms; half of them, in a thread of its own, less.
+constexpr size_t kShelves = 2;
+constexpr size_t kPart = size_t{32} << 20;  // of a text, for one thread at a time
 
 uint64_t hash_of(const std::vector<int>& words) {
   uint64_t hash = words.size();
@@ -69,14 +75,29 @@ Matcher::Window Matcher::Window::at(std::string_view text, size_t hit) {
   return window;
 }
 
+// Some of the patterns, and the literals that they need.
+struct Matcher::Shelf {
+  std::unique_ptr<re2::FilteredRE2> expressions;
+  std::vector<std::string> words;
+  size_t first = 0, end = 0;              // patterns
+  size_t first_word = 0, word_count = 0;  // of all words
+  size_t failed = 0;                      // the first that is no expression; `end`: none
+
+  void fill(const std::vector<Pattern>& patterns);
+  std::vector<int> potentials(const std::vector<int>& words_there) const;
+};
+
 struct Matcher::Search {
   std::string_view text;
   std::vector<Match> matches;
   std::vector<uint32_t> counts;  // by pattern
   Counts shapes;
-  std::unordered_map<uint64_t, uint32_t> looks;                // by the literals of a line
-  std::unordered_map<uint64_t, std::vector<int>> expressions;  // by the literals of a window
-  size_t next = 0;
+  std::unordered_map<uint64_t, uint32_t> looks;                   // by the literals of a line
+  std::unordered_map<uint64_t, std::vector<size_t>> expressions;  // by the literals of a window
+  Places places;
+  size_t next = 0;                // what is before was looked at
+  size_t earlier = 0;             // where the line was last, if it was there before; npos
+  unsigned wait = 0, waited = 0;  // repetitions until two places are compared again
 };
 
 Matcher::Matcher() = default;
@@ -84,64 +105,87 @@ Matcher::Matcher(Matcher&&) noexcept = default;
 Matcher& Matcher::operator=(Matcher&&) noexcept = default;
 Matcher::~Matcher() = default;
 
-Result<void> Matcher::add(const std::vector<Mechanism>& mechanisms) {
+std::string Matcher::what_is(const std::vector<Mechanism>& mechanisms, size_t id) const {
+  return fmt::format("data/mechanisms, {}: the pattern {}",
+                     mechanisms[patterns_[id].mechanism].slug, patterns_[id].text);
+}
+
+void Matcher::list(const std::vector<Mechanism>& mechanisms) {
+  for (uint32_t i = 0; i < mechanisms.size(); i++) {
+    const auto add = [&](uint32_t index, bool is_tell, std::string_view text) {
+      const bool goes_on = text.find("\\n") != text.npos || text.find("\\s") != text.npos;
+      patterns_.push_back({i, index, is_tell, goes_on, text});
+    };
+    for (uint32_t j = 0; j < mechanisms[i].signals.size(); j++)
+      add(j, false, mechanisms[i].signals[j].pattern);
+    for (uint32_t j = 0; j < mechanisms[i].tells.size(); j++)
+      add(j, true, mechanisms[i].tells[j].pattern);
+  }
+}
+
+void Matcher::Shelf::fill(const std::vector<Pattern>& patterns) {
   RE2::Options options(RE2::Latin1);
   options.set_log_errors(false);
-  const auto add_one = [&](uint32_t mechanism, uint32_t index, bool is_tell,
-                           const std::string& pattern) -> Result<void> {
-    int id = 0;
-    if (expressions_->Add(pattern, options, &id) != RE2::NoError)
-      return fail(what_is(mechanisms[mechanism], pattern) + " is not a regular expression of RE2");
-    shapes_->name_numbers_of(pattern);
-    patterns_.push_back({mechanism, index, is_tell});
-    return {};
-  };
-  for (uint32_t i = 0; i < mechanisms.size(); i++) {
-    for (uint32_t j = 0; j < mechanisms[i].signals.size(); j++)
-      if (auto done = add_one(i, j, false, mechanisms[i].signals[j].pattern); !done) return done;
-    for (uint32_t j = 0; j < mechanisms[i].tells.size(); j++)
-      if (auto done = add_one(i, j, true, mechanisms[i].tells[j].pattern); !done) return done;
-  }
-  return {};
+  expressions = std::make_unique<re2::FilteredRE2>(static_cast<int>(Literals::kShortest));
+  int id = 0;
+  for (failed = first; failed < end; failed++)
+    if (expressions->Add(patterns[failed].text, options, &id) != RE2::NoError) return;
+  expressions->Compile(&words);
+}
+
+std::vector<int> Matcher::Shelf::potentials(const std::vector<int>& words_there) const {
+  std::vector<int> own, found;
+  for (const int word : words_there)
+    if (const size_t at = static_cast<size_t>(word);
+        at >= first_word && at < first_word + word_count)
+      own.push_back(static_cast<int>(at - first_word));
+  expressions->AllPotentials(own, &found);
+  return found;
 }
 
 Result<void> Matcher::compile(const std::vector<Mechanism>& mechanisms) {
+  shelves_.resize(kShelves);
+  for (size_t i = 0; i < kShelves; i++) {
+    shelves_[i].first = patterns_.size() * i / kShelves;
+    shelves_[i].end = patterns_.size() * (i + 1) / kShelves;
+  }
+  together(kShelves, [this](size_t i) { shelves_[i].fill(patterns_); });
   std::vector<std::string> words;
-  expressions_->Compile(&words);
-  std::vector<int> unfiltered;
-  expressions_->AllPotentials({}, &unfiltered);
-  if (!unfiltered.empty()) {
-    std::string patterns;
-    for (const int id : unfiltered) {
-      const Pattern& pattern = patterns_[static_cast<size_t>(id)];
-      const Mechanism& mechanism = mechanisms[pattern.mechanism];
-      patterns.append("\n").append(
-          what_is(mechanism, pattern.is_tell ? mechanism.tells[pattern.index].pattern
-                                             : mechanism.signals[pattern.index].pattern));
-    }
+  std::string unfiltered;
+  for (Shelf& shelf : shelves_) {
+    if (shelf.failed < shelf.end)
+      return fail(what_is(mechanisms, shelf.failed) + " is not a regular expression of RE2");
+    for (const int id : shelf.potentials({}))
+      unfiltered.append("\n").append(what_is(mechanisms, shelf.first + static_cast<size_t>(id)));
+    shelf.first_word = words.size();
+    shelf.word_count = shelf.words.size();
+    std::move(shelf.words.begin(), shelf.words.end(), std::back_inserter(words));
+  }
+  if (!unfiltered.empty())
     return fail(
         fmt::format("these patterns have no literal of {} characters that every match "
                     "contains:{}",
-                    Literals::kShortest, patterns));
-  }
+                    Literals::kShortest, unfiltered));
   literals_ = std::make_unique<Literals>(std::move(words));
   return {};
 }
 
 Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
   Matcher matcher;
-  matcher.expressions_ = std::make_unique<re2::FilteredRE2>(static_cast<int>(Literals::kShortest));
+  matcher.list(mechanisms);
   matcher.shapes_ = std::make_unique<Shapes>();
-  if (auto done = matcher.add(mechanisms); !done) return tl::unexpected<Error>(done.error());
+  for (const Pattern& pattern : matcher.patterns_) matcher.shapes_->name_numbers_of(pattern.text);
   if (auto done = matcher.compile(mechanisms); !done) return tl::unexpected<Error>(done.error());
   return matcher;
 }
 
-// Not if it was there before, but for numbers that say nothing.
-bool Matcher::is_worth_a_look(Search& search, std::string_view line) const {
-  const Shapes::Shape shape = shapes_->of(line);
-  if (search.shapes.count(shape.all, kSameLines) < kSameLines) return true;
-  return shape.named != shape.all && search.shapes.count(shape.named, 1) == 0;
+Matcher::Look Matcher::look_for(Search& search, size_t begin, size_t end) const {
+  const Shapes::Shape shape = shapes_->of(search.text.substr(begin, end - begin));
+  search.earlier = search.places.exchange(shape.all, begin);
+  const unsigned before = search.shapes.count(shape.all, kSameLines);
+  if (before == 0) return Look::kAll;
+  if (shape.named != shape.all && search.shapes.count(shape.named, 1) == 0) return Look::kAll;
+  return before < kSameLines ? Look::kWhatFollows : Look::kNone;
 }
 
 void Matcher::words_of(std::string_view text, std::vector<int>& words) const {
@@ -152,25 +196,31 @@ void Matcher::words_of(std::string_view text, std::vector<int>& words) const {
   words.erase(std::unique(words.begin(), words.end()), words.end());
 }
 
-const std::vector<int>& Matcher::expressions_for(Search& search,
-                                                 const std::vector<int>& words) const {
+const std::vector<size_t>& Matcher::expressions_for(Search& search,
+                                                    const std::vector<int>& words) const {
   if (search.expressions.size() >= kRemembered) search.expressions.clear();
   const auto [entry, is_new] = search.expressions.try_emplace(hash_of(words));
-  if (is_new) expressions_->AllPotentials(words, &entry->second);
+  if (is_new)
+    for (const Shelf& shelf : shelves_)
+      for (const int id : shelf.potentials(words))
+        entry->second.push_back(shelf.first + static_cast<size_t>(id));
   return entry->second;
 }
 
-bool Matcher::match(int id, const Window& window, Match& match) const {
-  const RE2& expression = expressions_->GetRE2(id);
+bool Matcher::match(size_t id, const Window& window, Match& match) const {
+  const Shelf& shelf = *std::find_if(shelves_.begin(), shelves_.end(),
+                                     [&](const Shelf& one) { return id < one.end; });
+  const RE2& expression = shelf.expressions->GetRE2(static_cast<int>(id - shelf.first));
   std::vector<re2::StringPiece> groups(static_cast<size_t>(expression.NumberOfCapturingGroups()) +
                                        1);
-  const re2::StringPiece piece(window.text);
+  const re2::StringPiece piece(window.text.data(),
+                               patterns_[id].goes_on ? window.text.size() : window.first_line);
   if (!expression.Match(piece, 0, piece.size(), RE2::UNANCHORED, groups.data(),
                         static_cast<int>(groups.size())))
     return false;
   // What begins in a later line is found there.
   if (static_cast<size_t>(groups[0].data() - piece.data()) > window.first_line) return false;
-  const Pattern& pattern = patterns_[static_cast<size_t>(id)];
+  const Pattern& pattern = patterns_[id];
   match = {pattern.mechanism,
            pattern.index,
            pattern.is_tell,
@@ -184,19 +234,19 @@ bool Matcher::match(int id, const Window& window, Match& match) const {
 }
 
 // Of a line all matches are kept, or none: one of them may take the line from another.
-void Matcher::try_expressions(Search& search, const Window& window,
-                              const std::vector<int>& ids) const {
-  const auto is_wanted = [&](int id) {
-    return search.counts[static_cast<size_t>(id)] < kMaxMatches;
+void Matcher::try_expressions(Search& search, const Window& window, Look look,
+                              const std::vector<size_t>& ids) const {
+  const auto is_wanted = [&](size_t id) {
+    return search.counts[id] < kMaxMatches && (look == Look::kAll || patterns_[id].goes_on);
   };
   if (std::none_of(ids.begin(), ids.end(), is_wanted)) return;
   std::vector<Match> found;
   bool any_wanted = false;
-  for (const int id : ids) {
+  for (const size_t id : ids) {
     Match one;
     if (!match(id, window, one)) continue;
     any_wanted |= is_wanted(id);
-    search.counts[static_cast<size_t>(id)]++;
+    search.counts[id]++;
     found.push_back(std::move(one));
   }
   if (any_wanted) std::move(found.begin(), found.end(), std::back_inserter(search.matches));
@@ -205,27 +255,70 @@ void Matcher::try_expressions(Search& search, const Window& window,
 void Matcher::look_at(Search& search, size_t hit) const {
   const size_t begin = line_begin(search.text, hit);
   const size_t end = line_end(search.text, hit);
-  search.next = std::max(end, hit + 1);
-  const std::string_view line = search.text.substr(begin, end - begin);
-  if (!is_worth_a_look(search, line)) return;
+  search.next = std::max({search.next, end, hit + 1});
+  const Look look = look_for(search, begin, end);
+  if (look == Look::kNone) return;
   std::vector<int> words;
-  words_of(line, words);
+  words_of(search.text.substr(begin, end - begin), words);
   if (search.looks.size() >= kRemembered) search.looks.clear();
   if (search.looks[hash_of(words)]++ >= kSameLiterals) return;
   const Window window = Window::at(search.text, hit);
   words_of(window.text, words);
-  try_expressions(search, window, expressions_for(search, words));
+  try_expressions(search, window, look, expressions_for(search, words));
+}
+
+// The line was there before. Where the lines after it are those of the last time, but for their
+// numbers, they need not even be searched for literals.
+void Matcher::follow(Search& search, size_t later, size_t earlier) const {
+  if (search.waited++ < search.wait) return;
+  search.waited = 0;
+  const size_t begin = later;
+  std::array<size_t, kLinesBack> last{};  // lines of which not all that follows was compared
+  for (size_t lines = 0;; lines++) {
+    const size_t line = last[lines % kLinesBack] = later;
+    const Shapes::Same same = shapes_->compare_lines(search.text, later, earlier);
+    if (same == Shapes::Same::kNo) {
+      if (lines >= kLinesBack) search.next = std::max(search.next, last[(lines + 1) % kLinesBack]);
+      break;
+    }
+    if (same == Shapes::Same::kButForNumbers || lines == 0) continue;
+    const std::string_view text = search.text.substr(0, later);
+    if (const size_t hit = literals_->find(text, line); hit != text.npos) look_at(search, hit);
+  }
+  search.wait = later - begin < kWorthComparing ? std::min(2 * search.wait + 1, kLongestWait) : 0;
+}
+
+void Matcher::search_part(Search& search, size_t begin, size_t end) const {
+  LiteralScan scan(*literals_, search.text, begin, end);
+  while (!scan.at_end()) {
+    for (const size_t hit : scan.next_block()) {
+      if (hit < search.next || !literals_->any_begins(search.text, hit)) continue;
+      look_at(search, hit);
+      if (search.earlier != search.text.npos)
+        follow(search, line_begin(search.text, hit), search.earlier);
+    }
+    scan.skip_to(search.next);
+  }
 }
 
 std::vector<Match> Matcher::find(std::string_view text) const {
-  Search search{text, {}, std::vector<uint32_t>(patterns_.size()), {}, {}, {}, 0};
-  LiteralScan scan(*literals_, text);
-  while (!scan.at_end())
-    for (const size_t hit : scan.next_block())
-      if (hit >= search.next && literals_->any_begins(text, hit)) look_at(search, hit);
-  std::stable_sort(search.matches.begin(), search.matches.end(),
+  const size_t parts = text.size() / kPart + 1;
+  // A part ends with a line.
+  const auto begin_of = [&](size_t part) {
+    return part == 0 ? 0 : line_end(text, std::min(text.size(), part * kPart));
+  };
+  std::vector<std::vector<Match>> found(parts);
+  together(parts, [&](size_t part) {
+    Search search{text, {}, std::vector<uint32_t>(patterns_.size()), {}, {}, {}, {}};
+    search_part(search, begin_of(part), begin_of(part + 1));
+    found[part] = std::move(search.matches);
+  });
+  std::vector<Match> matches;
+  for (std::vector<Match>& part : found)
+    std::move(part.begin(), part.end(), std::back_inserter(matches));
+  std::stable_sort(matches.begin(), matches.end(),
                    [](const Match& a, const Match& b) { return a.at < b.at; });
-  return std::move(search.matches);
+  return matches;
 }
 
 }  // namespace cohabit::explain

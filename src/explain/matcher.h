@@ -8,10 +8,6 @@
 
 #include "explain/knowledge.h"
 
-namespace re2 {
-class FilteredRE2;
-}
-
 namespace cohabit::explain {
 
 class Literals;
@@ -35,7 +31,7 @@ class Matcher {
   Matcher& operator=(Matcher&&) noexcept;
   ~Matcher();
 
-  // In the order of the text; of one pattern the first kMaxMatches.
+  // In the order of the text; of one pattern the first kMaxMatches of each part of the text.
   static constexpr size_t kMaxMatches = 50;
   std::vector<Match> find(std::string_view text) const;
 
@@ -44,20 +40,29 @@ class Matcher {
   struct Pattern {
     uint32_t mechanism = 0, index = 0;
     bool is_tell = false;
+    bool goes_on = false;   // in the next lines
+    std::string_view text;  // the mechanism's
   };
+  struct Shelf;
   struct Search;
   struct Window;
-  Result<void> add(const std::vector<Mechanism>& mechanisms);
+  std::string what_is(const std::vector<Mechanism>& mechanisms, size_t id) const;
+  void list(const std::vector<Mechanism>& mechanisms);
   Result<void> compile(const std::vector<Mechanism>& mechanisms);
-  bool is_worth_a_look(Search& search, std::string_view line) const;
+  void search_part(Search& search, size_t begin, size_t end) const;
+  // A line that was there before, but for numbers that say nothing, may be followed by others.
+  enum class Look : uint8_t { kAll, kWhatFollows, kNone };
+  Look look_for(Search& search, size_t begin, size_t end) const;
   void look_at(Search& search, size_t hit) const;
+  void follow(Search& search, size_t later, size_t earlier) const;
   void words_of(std::string_view text, std::vector<int>& words) const;
-  const std::vector<int>& expressions_for(Search& search, const std::vector<int>& words) const;
-  void try_expressions(Search& search, const Window& window, const std::vector<int>& ids) const;
-  bool match(int id, const Window& window, Match& match) const;
+  const std::vector<size_t>& expressions_for(Search& search, const std::vector<int>& words) const;
+  void try_expressions(Search& search, const Window& window, Look look,
+                       const std::vector<size_t>& ids) const;
+  bool match(size_t id, const Window& window, Match& match) const;
 
   std::vector<Pattern> patterns_;
-  std::unique_ptr<re2::FilteredRE2> expressions_;
+  std::vector<Shelf> shelves_;  // of patterns, one after the other
   std::unique_ptr<Literals> literals_;
   std::unique_ptr<Shapes> shapes_;
 };

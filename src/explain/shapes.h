@@ -22,11 +22,34 @@ class Shapes {
   };
   Shape of(std::string_view line) const;
 
- private:
-  static constexpr size_t kNames = size_t{1} << 14;
-  bool is_named(std::string_view number) const;
+  // Two lines side by side. Where they are the same, the places become those of the next lines.
+  enum class Same : uint8_t { kNo, kButForNumbers, kButForNamedNumbers };
+  Same compare_lines(std::string_view text, size_t& later, size_t& earlier) const;
 
+ private:
+  bool pass_numbers(std::string_view text, size_t& later, size_t& earlier, bool& named) const;
+  bool tells_apart(std::string_view text, size_t begin, size_t end) const;
+  static constexpr size_t kNames = size_t{1} << 14;
+  void add_name(std::string_view pattern, size_t begin, size_t end);
+
+  uint32_t lengths_ = 0;       // of names, as bits
   std::bitset<kNames> names_;  // by hash; to take a number for one that is named does no harm
+};
+
+// Where a line of this shape was last.
+class Places {
+ public:
+  Places() : slots_(kSlots) {}
+  // Puts this place there; the one before, or npos.
+  size_t exchange(uint64_t shape, size_t place);
+
+ private:
+  static constexpr size_t kSlots = size_t{1} << 12;
+  struct Slot {
+    uint64_t shape = 0;
+    size_t place = 0;
+  };
+  std::vector<Slot> slots_;
 };
 
 // How often a value was there before. Of fixed size: it forgets when there are too many.
