@@ -57,9 +57,9 @@ Safety safety_of(const toml::table& entry) {
 
 void read_lists(const toml::table& table, Mechanism& mechanism) {
   for_each_table(table, "signals", [&](const toml::table& entry) {
-    mechanism.signals.push_back({entry["pattern"].value_or(std::string()),
-                                 entry["confidence"].value_or(0.0), weight_of(entry),
-                                 entry["fix"].value_or(std::string())});
+    mechanism.signals.push_back(
+        {entry["pattern"].value_or(std::string()), entry["confidence"].value_or(0.0),
+         weight_of(entry), entry["fix"].value_or(std::string()), entry["at_end"].value_or(false)});
   });
   for_each_table(table, "tells", [&](const toml::table& entry) {
     mechanism.tells.push_back(

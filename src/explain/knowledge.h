@@ -24,6 +24,8 @@ struct Signal {
   double confidence = 0;
   Weight weight = Weight::kFailure;
   std::string fix;  // the id of the fix that is best here; empty: in the mechanism's order
+  // Looked for in the last lines only, without a literal: a shell's "Killed".
+  bool at_end = false;
 };
 
 // Something elsewhere in the text that makes the mechanism more or less likely.

@@ -28,6 +28,7 @@ constexpr unsigned kSameLines = 8;
 // Lines that are no repetition and have the same literals: the same expressions have been tried on
 // so many of them.
 constexpr uint32_t kSameLiterals = 500;
+constexpr size_t kLastLines = 20;
 constexpr size_t kRemembered = 1 << 14;
 // Two places of the text are compared where that lately was of use.
 constexpr size_t kLinesBack = 8;  // a window's, and empty ones
@@ -75,6 +76,12 @@ Matcher::Window Matcher::Window::at(std::string_view text, size_t hit) {
   return window;
 }
 
+// A pattern that the last lines only are shown to.
+struct Matcher::LastLine {
+  Pattern pattern;
+  std::unique_ptr<RE2> expression;
+};
+
 // Some of the patterns, and the literals that they need.
 struct Matcher::Shelf {
   std::unique_ptr<re2::FilteredRE2> expressions;
@@ -117,7 +124,7 @@ void Matcher::list(const std::vector<Mechanism>& mechanisms) {
       patterns_.push_back({i, index, is_tell, goes_on, text});
     };
     for (uint32_t j = 0; j < mechanisms[i].signals.size(); j++)
-      add(j, false, mechanisms[i].signals[j].pattern);
+      if (!mechanisms[i].signals[j].at_end) add(j, false, mechanisms[i].signals[j].pattern);
     for (uint32_t j = 0; j < mechanisms[i].tells.size(); j++)
       add(j, true, mechanisms[i].tells[j].pattern);
   }
@@ -170,12 +177,32 @@ Result<void> Matcher::compile(const std::vector<Mechanism>& mechanisms) {
   return {};
 }
 
+Result<void> Matcher::compile_last(const std::vector<Mechanism>& mechanisms) {
+  RE2::Options options(RE2::Latin1);
+  options.set_log_errors(false);
+  for (uint32_t i = 0; i < mechanisms.size(); i++)
+    for (uint32_t j = 0; j < mechanisms[i].signals.size(); j++) {
+      const Signal& signal = mechanisms[i].signals[j];
+      if (!signal.at_end) continue;
+      auto expression = std::make_unique<RE2>(signal.pattern, options);
+      if (!expression->ok())
+        return fail(
+            fmt::format("data/mechanisms, {}: the pattern {} is not a regular expression "
+                        "of RE2",
+                        mechanisms[i].slug, signal.pattern));
+      last_lines_.push_back({{i, j, false, false, signal.pattern}, std::move(expression)});
+    }
+  return {};
+}
+
 Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
   Matcher matcher;
   matcher.list(mechanisms);
   matcher.shapes_ = std::make_unique<Shapes>();
   for (const Pattern& pattern : matcher.patterns_) matcher.shapes_->name_numbers_of(pattern.text);
   if (auto done = matcher.compile(mechanisms); !done) return tl::unexpected<Error>(done.error());
+  if (auto done = matcher.compile_last(mechanisms); !done)
+    return tl::unexpected<Error>(done.error());
   return matcher;
 }
 
@@ -301,6 +328,22 @@ void Matcher::search_part(Search& search, size_t begin, size_t end) const {
   }
 }
 
+void Matcher::search_end(std::string_view text, std::vector<Match>& matches) const {
+  size_t at = text.size();
+  for (size_t lines = 0; lines < kLastLines && at > 0; lines++) {
+    while (at > 0 && ends_line(text[at - 1])) at--;
+    const size_t begin = line_begin(text, at);
+    const std::string_view line = without_prefix(text.substr(begin, at - begin));
+    const re2::StringPiece piece(line.data(), line.size());
+    for (const LastLine& last : last_lines_)
+      if (RE2::PartialMatch(piece, *last.expression))
+        matches.push_back(
+            {last.pattern.mechanism, last.pattern.index, false, begin, std::string(line), {}});
+    if (begin == at) break;
+    at = begin;
+  }
+}
+
 std::vector<Match> Matcher::find(std::string_view text) const {
   const size_t parts = text.size() / kPart + 1;
   // A part ends with a line.
@@ -316,6 +359,7 @@ std::vector<Match> Matcher::find(std::string_view text) const {
   std::vector<Match> matches;
   for (std::vector<Match>& part : found)
     std::move(part.begin(), part.end(), std::back_inserter(matches));
+  search_end(text, matches);
   std::stable_sort(matches.begin(), matches.end(),
                    [](const Match& a, const Match& b) { return a.at < b.at; });
   return matches;

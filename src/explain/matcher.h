@@ -47,7 +47,10 @@ class Matcher {
   struct Search;
   struct Window;
   std::string what_is(const std::vector<Mechanism>& mechanisms, size_t id) const;
+  struct LastLine;
   void list(const std::vector<Mechanism>& mechanisms);
+  Result<void> compile_last(const std::vector<Mechanism>& mechanisms);
+  void search_end(std::string_view text, std::vector<Match>& matches) const;
   Result<void> compile(const std::vector<Mechanism>& mechanisms);
   void search_part(Search& search, size_t begin, size_t end) const;
   // A line that was there before, but for numbers that say nothing, may be followed by others.
@@ -63,6 +66,7 @@ class Matcher {
 
   std::vector<Pattern> patterns_;
   std::vector<Shelf> shelves_;  // of patterns, one after the other
+  std::vector<LastLine> last_lines_;
   std::unique_ptr<Literals> literals_;
   std::unique_ptr<Shapes> shapes_;
 };
