@@ -1,8 +1,10 @@
 #include "explain/log_text.h"
 
+#include <iconv.h>
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/eight_bytes.h"
@@ -13,6 +15,7 @@ namespace cohabit::explain {
 namespace {
 
 constexpr char kEscape = '\x1b';
+constexpr size_t kMostChinese = size_t{4} << 20;  // larger texts are not looked through for GBK
 constexpr size_t kMaxLine = 4096;  // looked at in one line, on either side of a match
 
 // ECMA-48: ESC [ parameters final; ESC ] text BEL or ESC \ (titles, links); ESC and one byte.
@@ -71,6 +74,46 @@ std::string from_utf16(std::string_view text) {
   return result;
 }
 
+bool is_utf8(std::string_view line) {
+  for (size_t at = 0; at < line.size();) {
+    const auto first = static_cast<unsigned char>(line[at++]);
+    if (first < 0x80) continue;
+    const int more = std::countl_one(first) - 1;
+    if (more < 1 || more > 3) return false;
+    for (int i = 0; i < more; i++, at++)
+      if (at == line.size() || (static_cast<unsigned char>(line[at]) & 0xC0U) != 0x80U)
+        return false;
+  }
+  return true;
+}
+
+// From GB18030, or nothing: it is something else, or this system has no table of it.
+std::string from_chinese(std::string_view line) {
+  const iconv_t table = iconv_open("UTF-8", "GB18030");
+  if (table == reinterpret_cast<iconv_t>(-1)) return "";
+  std::string result(line.size() * 3, 0);
+  char* in = const_cast<char*>(line.data());
+  char* out = result.data();
+  size_t left = line.size(), room = result.size();
+  const bool whole = iconv(table, &in, &left, &out, &room) != static_cast<size_t>(-1);
+  iconv_close(table);
+  result.resize(whole ? result.size() - room : 0);
+  return result;
+}
+
+// A Chinese Windows console writes GBK. Lines that are no UTF-8, and are whole in that code.
+std::string with_chinese_lines(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = text.substr(at, end - at);
+    const std::string chinese = is_utf8(line) ? "" : from_chinese(line);
+    result.append(chinese.empty() ? line : chinese);
+    at = end;
+  }
+  return result;
+}
+
 uint64_t line_ends(const char* at) {
   const EightBytes bytes = EightBytes::load(at);
   return bytes.equal_to('\n') | bytes.equal_to('\r');
@@ -110,6 +153,10 @@ void LogText::clean() {
   const std::string_view view = text();
   if (!view.empty() && std::memchr(view.data(), kEscape, view.size())) {
     own_ = without_escapes(view);
+    cleaned_ = true;
+  }
+  if (text().size() <= kMostChinese && !is_utf8(text())) {
+    own_ = with_chinese_lines(text());
     cleaned_ = true;
   }
 }

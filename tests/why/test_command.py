@@ -77,6 +77,15 @@ def test_text_as_people_have_it(text: bytes, cohabit: str):
     assert slugs(why(cohabit, text)) == ["pybind11-type-clash"]
 
 
+def test_a_chinese_console(cohabit: str):
+    """GBK: what only the words say, and a line in another encoding beside it."""
+    text = "未检测到 CUDA 设备".encode("gbk") + b"\r\nmade on \xff\xfe\n" + "步骤 1".encode() + b"\n" * 5
+    report = why(cohabit, text)
+    assert slugs(report) == ["no-driver"] and report["answers"][0]["matched"][0]["text"] == "未检测到 CUDA 设备"
+    text = 'Traceback\nOSError: [WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading "c10.dll"\n'.encode("gbk")
+    assert slugs(why(cohabit, text))[:1] == ["win-msvc-runtime-1114"]
+
+
 def test_lines_of_several_processes_between_one_another(cohabit: str):
     lines = []
     for line in STACK.splitlines():
