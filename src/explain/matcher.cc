@@ -22,6 +22,7 @@ namespace cohabit::explain {
 namespace {
 
 constexpr size_t kWindowLines = 4;
+constexpr size_t kMostFrames = 10;
 // The same line again, but for its numbers, says nothing new; so many are still looked at, for what
 // follows them may differ.
 constexpr unsigned kSameLines = 8;
@@ -31,7 +32,7 @@ constexpr uint32_t kSameLiterals = 500;
 constexpr size_t kLastLines = 20;
 constexpr size_t kRemembered = 1 << 14;
 // Two places of the text are compared where that lately was of use.
-constexpr size_t kLinesBack = 8;  // a window's, and empty ones
+constexpr size_t kLinesBack = 16;  // a window's, and empty ones
 constexpr size_t kWorthComparing = 2048;
 constexpr unsigned kLongestWait = 63;
 
@@ -48,6 +49,11 @@ uint64_t hash_of(const std::vector<int>& words) {
   return hash;
 }
 
+// Of a traceback; those of a crash ("line 7 in f") say where it was.
+bool is_import_frame(std::string_view line) {
+  return line.starts_with("  File \"<frozen importlib") && line.find(", in ") != line.npos;
+}
+
 }  // namespace
 
 struct Matcher::Window {
@@ -62,12 +68,16 @@ Matcher::Window Matcher::Window::at(std::string_view text, size_t hit) {
   Window window;
   window.begin = line_begin(text, hit);
   size_t at = window.begin;
-  for (size_t lines = 0; lines < kWindowLines && at < text.size(); lines++) {
+  for (size_t lines = 0, frames = 0; lines < kWindowLines && at < text.size();) {
     const size_t end = line_end(text, lines == 0 ? hit : at);
-    if (lines > 0) window.text += '\n';
-    window.text += without_prefix(text.substr(at, end - at));
-    if (lines == 0) {
-      window.first_line = window.text.size();
+    const std::string_view line = without_prefix(text.substr(at, end - at));
+    // `python -v` shows those of the import system between a statement and its error.
+    if (lines > 0 && frames < kMostFrames && is_import_frame(line)) {
+      frames++;
+    } else {
+      if (lines > 0) window.text += '\n';
+      window.text += line;
+      if (lines++ == 0) window.first_line = window.text.size();
     }
     at = end;
     // "\r\n" is one end of a line; empty lines do not count.
