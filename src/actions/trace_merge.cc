@@ -39,25 +39,33 @@ bool fails_early(const LoaderCall& call) {
 
 // --- what the events mean ---
 
-std::string TraceMerger::soname_of(const std::string& path) {
-  const auto file = Tree().map(path);
+std::string TraceMerger::absolute(const std::string& path) const {
+  return path.starts_with('/') ? path : start_.cwd + "/" + path;
+}
+
+std::string TraceMerger::soname_of(const std::string& path) const {
+  const auto file = Tree().map(absolute(path));
   return file ? std::string(elf::parse(file->bytes()).soname.value_or("")) : "";
+}
+
+bool TraceMerger::has_constructor(const std::string& path) const {
+  const auto file = Tree().map(absolute(path));
+  return !file || elf::parse(file->bytes()).has_constructor;
 }
 
 // Could ld.so have found the loaded object under a name that it did not know it by? By a link,
 // then.
 bool TraceMerger::may_be_same(const LoaderCall& call, const std::string& loaded) const {
   if (names_fit(call.name, loaded)) return true;
+  if (!call.name) return false;
   const std::string asked(base_name(*call.name)), file(base_name(loaded));
   const auto stem = [](const std::string& name) { return name.substr(0, name.find(".so")); };
   if (stem(asked) == stem(file) || *call.name == soname_of(loaded)) return true;
-  if (call.name->find('/') == std::string::npos) return false;
-  const std::string& cwd = call.cwd.empty() ? start_.cwd : call.cwd;
+  const bool bare = call.name->find('/') == std::string::npos;
+  const std::string beside = loaded.substr(0, loaded.size() - file.size()) + asked;
   std::error_code ignored;
-  const auto below = [&](const std::string& path) {
-    return path.starts_with('/') ? path : cwd + "/" + path;
-  };
-  return std::filesystem::equivalent(below(*call.name), below(loaded), ignored);
+  return std::filesystem::equivalent(absolute(bare ? beside : *call.name), absolute(loaded),
+                                     ignored);
 }
 
 bool TraceMerger::names_fit(const std::optional<std::string>& asked, const std::string& loaded) {
@@ -150,7 +158,7 @@ bool TraceMerger::ends_unconstructed(const std::string& name) const {
   bool around = frames_.size() > 1 && frames_[frames_.size() - 2].last == name;
   if (around) return names_fit(call.name, name);
   // A failed open leaves no line, and who was not seen opening it is not seen to go on.
-  return frame.mapped || (!call.inferred && !threads_) || may_be_same(call, name);
+  return frame.mapped || may_be_same(call, name);
 }
 
 void TraceMerger::opened(const std::string& name) {
@@ -159,7 +167,11 @@ void TraceMerger::opened(const std::string& name) {
   if (ends_unconstructed(name)) return pop();
   pop_finished();
   auto opens = [](const Call& call) { return is_open(call.call.kind); };
-  bool ends_frame = !frames_.empty() && frames_.back().opens && frames_.back().last == name;
+  // Its constructor comes last, if it has one; else its name says that this is the end.
+  bool ends_frame =
+      !frames_.empty() && frames_.back().opens &&
+      (frames_.back().last == name ||
+       (may_be_same(calls_[frames_.back().call].call, name) && !has_constructor(name)));
   size_t call =
       find_waiting([&](const Call& c) { return opens(c) && names_fit(c.call.name, name); });
   if (call == kNone && !ends_frame)
@@ -182,7 +194,8 @@ void TraceMerger::constructing(const std::string& name) {
   if (!top || !top->opens || top->in_code || !top->mapped || top->failed) {
     pop_finished();
     // An object that is loaded but not yet constructed, opened by a constructor that runs earlier.
-    size_t call = find_waiting([](const Call& c) { return is_open(c.call.kind); });
+    size_t call = find_waiting(
+        [&](const Call& c) { return is_open(c.call.kind) && !is_strangers(c.tid); });
     if (call != kNone) {
       answer(call);
       push(call, true);

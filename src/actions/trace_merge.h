@@ -101,7 +101,9 @@ class TraceMerger {
   // Could a dlopen of `asked` have given `loaded`? A soname need not look like the file.
   static bool names_fit(const std::optional<std::string>& asked, const std::string& loaded);
   bool may_be_same(const LoaderCall& call, const std::string& loaded) const;
-  static std::string soname_of(const std::string& path);
+  std::string absolute(const std::string& path) const;
+  std::string soname_of(const std::string& path) const;
+  bool has_constructor(const std::string& path) const;
   std::string plain(std::string_view name) const;
   bool may_nest(int64_t tid) const;
   size_t infer(CallKind kind, const std::string& name);

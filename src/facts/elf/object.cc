@@ -206,6 +206,10 @@ class Parser {
       case DT_SYMBOLIC:
         object_.symbolic = true;
         break;
+      case DT_INIT:
+      case DT_INIT_ARRAY:
+        object_.has_constructor = true;
+        break;
       case DT_TEXTREL:
         object_.textrel = true;
         break;

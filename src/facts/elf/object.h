@@ -92,7 +92,8 @@ struct Object {
   bool symbolic = false;  // DT_SYMBOLIC or DF_SYMBOLIC
   bool bind_now = false;  // DT_BIND_NOW, DF_BIND_NOW or DF_1_NOW
   bool textrel = false;
-  bool variant_pcs = false;  // DT_AARCH64_VARIANT_PCS
+  bool has_constructor = false;  // DT_INIT or DT_INIT_ARRAY
+  bool variant_pcs = false;      // DT_AARCH64_VARIANT_PCS
   bool has_relr = false;
 
   // DT_STRTAB to the last NUL of its segment: ld.so does not look at DT_STRSZ.
