@@ -98,12 +98,17 @@ class TraceMerger {
   void unmapping(const std::string& name, int64_t ns);
   size_t closed_by(const std::string& name);
 
+  static bool is_open(CallKind kind);
+  static bool fails_early(const LoaderCall& call);
   // Could a dlopen of `asked` have given `loaded`? A soname need not look like the file.
   static bool names_fit(const std::optional<std::string>& asked, const std::string& loaded);
   bool may_be_same(const LoaderCall& call, const std::string& loaded) const;
   std::string absolute(const std::string& path) const;
-  std::string soname_of(const std::string& path) const;
-  bool has_constructor(const std::string& path) const;
+  struct File {
+    std::string soname;
+    bool has_constructor = true, symbolic = false;
+  };
+  File read_file(const std::string& l_name) const;  // as it is there now
   std::string plain(std::string_view name) const;
   bool may_nest(int64_t tid) const;
   size_t infer(CallKind kind, const std::string& name);

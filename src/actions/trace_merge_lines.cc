@@ -178,9 +178,10 @@ void TraceMerger::add_flag_line(std::string_view line) {
   } else if (before_code && strip(rest, "object=") && frames_.back().scope_of.empty()) {
     frames_.back().scope_of = std::string(read_object(rest).name);
   } else if (before_code && strip(rest, " scope 0: ")) {
-    // The object's own list comes before the global one.
+    // The object's own list comes before the global one; or, with DT_SYMBOLIC, it alone.
     const std::string& self = frames_.back().scope_of;
-    bool first = !self.empty() && (rest == self || rest.starts_with(self + " "));
+    bool first = !self.empty() &&
+                 (rest.starts_with(self + " ") || (rest == self && !read_file(self).symbolic));
     if (first && call.kind == CallKind::kDlopen && call.caller_ns == 0) call.flags |= RTLD_DEEPBIND;
   }
 }

@@ -196,3 +196,75 @@ def test_every_place_looked_at(world, tmp_path: Path) -> None:
     assert [place for place in places if Path(place).parent.is_dir()] == existing
     assert {row[3] for row in rows} >= {"found", "no such directory", "no such file"}
     assert set(tried) <= set(places)
+
+
+def test_flags_of_an_unseen_open_with_symbolic(world, tmp_path: Path) -> None:
+    """Who was opened with RTLD_DEEPBIND is not seen to open; a scope that begins with the object alone is DT_SYMBOLIC's."""
+    for name, value in (("global", 1), ("dep", 2)):
+        compile_c(tmp_path, f"lib{name}.so", f"int value(void) {{ return {value}; }}", *SHARED)
+    compile_c(tmp_path, "libsym.so", "int value(void); int (*const found)(void) = value; int own; int* at = &own;", *SHARED, "-Wl,-Bsymbolic",
+              f"-L{tmp_path}", "-ldep", f"-Wl,-rpath,{tmp_path}")
+    compile_c(tmp_path, "libdeep.so", HEAD + 'void* deep(void) { return dlopen("./libsym.so", RTLD_NOW); }', *SHARED)
+    program = compile_c(tmp_path, "program", HEAD + """
+        int main(void) {
+          dlopen("./libglobal.so", RTLD_NOW | RTLD_GLOBAL);
+          void* (*deep)(void) = dlsym(dlopen("./libdeep.so", RTLD_NOW | RTLD_DEEPBIND), "deep");
+          int (**found)(void) = dlsym(deep(), "found");
+          return (*found)();
+        }""")
+    run = world.trace(command=[program], out=str(tmp_path / "out.trace"), cwd=str(tmp_path))
+    assert run.status == 1, run.stderr
+    subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--bindings", tmp_path / "bindings"], check=True)
+    rows = [line.split("\t") for line in (tmp_path / "bindings").read_text().splitlines()]
+    assert [Path(row[1]).name for row in rows if row[2] == "value"] == ["libglobal.so"], run.lines
+
+
+THREADS = HEAD + """
+#include <iconv.h>
+#include <link.h>
+#include <pthread.h>
+static const char* const codes[] = {"EUC-JP", "KOI8-R", "ISO-8859-15", "CP1251", "EUC-KR", "BIG5", "GBK", "SJIS"};
+static void* handles[4][6];
+static void* open_some(void* which) {
+  const long k = (long)which;
+  for (int i = 0; i < 6; i++) {
+    char name[32];
+    sprintf(name, "./l%ld_%d.so", k, i);
+    handles[k][i] = dlopen(name, (i ^ k) & 1 ? RTLD_NOW : RTLD_NOW | RTLD_GLOBAL);
+    if (i % 3 == 0) dlopen("./nosuch.so", RTLD_NOW);
+    if (i % 4 == 1) dlopen(name, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+  }
+  return NULL;
+}
+static void* convert(void* which) {
+  for (int i = 0; i < 8; i++) iconv_open(codes[((long)which + i) % 8], "UTF-16");
+  return NULL;
+}
+int main(void) {
+  pthread_t threads[8];
+  for (long i = 0; i < 8; i++) pthread_create(threads + i, NULL, i & 1 ? open_some : convert, (void*)(i / 2));
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  for (int k = 0; k < 4; k++)
+    for (int i = 0; i < 6; i++) printf("found l%d_%d.so %d\\n", k, i, ((int (*)(void))dlsym(handles[k][i], "ask"))());
+  for (struct link_map* map = _r_debug.r_map; map; map = map->l_next) printf("mapped %s\\n", map->l_name);
+}
+"""
+
+
+def test_threads_and_opens_inside_libc(world, tmp_path: Path) -> None:
+    """Eight threads, four of which make libc open converters: the program says itself what was mapped, and whose symbols it got."""
+    for k in range(4):
+        for i in range(6):
+            compile_c(tmp_path, f"l{k}_{i}.so", f"int shared_{i} = {k}; int ask(void) {{ return shared_{i}; }}", *SHARED)
+    program = compile_c(tmp_path, "program", THREADS, "-pthread")
+    for _ in range(6):
+        run = world.trace(command=[program], out=str(tmp_path / "out.trace"), cwd=str(tmp_path))
+        assert run.status == 0, run.stderr
+        subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads", "--bindings", tmp_path / "bindings"], check=True)
+        loads = {Path(line.split("\t")[0]).name for line in (tmp_path / "loads").read_text().splitlines()}
+        words = [line.split() for line in run.stdout.splitlines()]
+        mapped = {Path(word[1]).resolve().name for word in words if word[0] == "mapped" and "/" in "".join(word[1:])}
+        assert {name for name in mapped if not name.startswith(("ld-", "libcohabit"))} <= loads
+        rows = [line.split("\t") for line in (tmp_path / "bindings").read_text().splitlines()]
+        bound = {Path(row[0]).name: Path(row[1]).name for row in rows if row[2].startswith("shared_")}
+        assert bound == {word[1]: f"l{word[2]}_{word[1][3]}.so" for word in words if word[0] == "found"}
