@@ -12,6 +12,7 @@ namespace cohabit::sim {
 namespace {
 
 constexpr uint64_t kPageSize = 4096;
+constexpr size_t kMaxKeptSteps = 500'000;  // of names that were not found; more nobody reads
 
 }  // namespace
 
@@ -134,7 +135,8 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
   if (!found) return fail(found.error().message);
   if (found->image == kNone) {
     steps.clear();
-    (void)search(request.name, request.loader, &steps);
+    if (kept_steps < kMaxKeptSteps) (void)search(request.name, request.loader, &steps);
+    kept_steps += steps.size();
     failed_search = std::move(steps);
     if (other_class) return fail(request.name + ": wrong ELF class: ELFCLASS32");
     const std::string why = last_errno ? fmt::format(": {}", std::strerror(last_errno)) : "";

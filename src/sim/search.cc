@@ -177,9 +177,12 @@ Result<bool> Simulation::State::try_file(const std::string& path, const std::str
 Result<Simulation::State::DirectoryResult> Simulation::State::try_path(
     const SearchPath& path, const std::string& name, FoundFile& found,
     std::vector<SearchStep>* steps) {
-  for (const std::string& directory : path.directories) {
-    bool any = false;
+  path.absent.resize(path.directories.size());
+  for (size_t at = 0; at < path.directories.size(); at++) {
     last_errno = ENOENT;
+    if (path.absent[at] && !steps) continue;
+    const std::string& directory = path.directories[at];
+    bool any = false;
     for (const std::string& subdirectory : subdirectories) {
       const std::string place = directory + subdirectory;
       if (place.starts_with('/') && !sim.images_.directory_exists(place)) {
@@ -192,6 +195,7 @@ Result<Simulation::State::DirectoryResult> Simulation::State::try_path(
       if (!taken) return fail(taken.error().message);
       if (*taken) return DirectoryResult::kFound;
     }
+    path.absent[at] = !any;
     if (any && last_errno != ENOENT && last_errno != EACCES) return DirectoryResult::kGiveUp;
   }
   return DirectoryResult::kGoOn;

@@ -35,7 +35,8 @@ struct Namespace {
 // A directory list of one origin (an RPATH, LD_LIBRARY_PATH, ...).
 struct SearchPath {
   std::string because;
-  std::vector<std::string> directories;  // each "" or ending with "/"
+  std::vector<std::string> directories;   // each "" or ending with "/"
+  mutable std::vector<char> absent = {};  // by directory: known not to be there
 };
 
 struct FoundFile {
@@ -130,6 +131,7 @@ struct Simulation::State {
   ObjectId rtld = kNone;
   ObjectId init_first = kNone;            // GL(dl_initfirst)
   std::vector<SearchStep> failed_search;  // of the last name that was not found
+  size_t kept_steps = 0;                  // of all of them
   int last_errno = 0;                     // ld.so's errno, which a failed search reports
   bool other_class = false;               // the last search met a file of another class
   uint32_t call = kNone;
