@@ -134,6 +134,17 @@ Result<std::string> loadable_path(const std::string& tracer, const std::string& 
   return fail(fmt::format("cannot make the link {}: {}", link, std::strerror(errno)));
 }
 
+// A log that meets the limit ends the program by SIGXFSZ.
+Result<void> check_file_limit() {
+  constexpr rlim_t kRoom = rlim_t{16} << 20;
+  struct rlimit limit;
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= kRoom) return {};
+  return fail(fmt::format(
+      "files may not be larger than {} bytes here (ulimit -f), which leaves no room for "
+      "the log of a traced program; allow at least 16 MiB",
+      limit.rlim_cur));
+}
+
 int choose_high_descriptor() {
   struct rlimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
@@ -224,6 +235,7 @@ void remove_tracer(std::vector<std::pair<std::string, std::string>>& environment
 Result<Launch> prepare_launch(const RecordOptions& options, const std::vector<std::string>& command,
                               const std::string& directory) {
   if (command.empty()) return fail("no command to trace was given");
+  if (auto room = check_file_limit(); !room) return tl::unexpected(room.error());
   Launch launch;
   launch.working_directory = options.working_directory;
   launch.environment = users_environment(options);

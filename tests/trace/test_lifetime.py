@@ -178,6 +178,11 @@ def test_a_limit_on_the_size_of_files(world, tmp_path: Path) -> None:
     assert world.trace(command=[program, library], out=str(tmp_path / "out.trace")).status == 7
 
 
+def test_no_room_for_a_log(world, tmp_path: Path) -> None:
+    done = subprocess.run(["bash", "-c", f"ulimit -f 1; {world.cohabit} trace --out {tmp_path}/out.trace -- true"], capture_output=True, text=True)
+    assert done.returncode == 125 and "ulimit -f" in done.stderr
+
+
 def test_every_place_looked_at(world, tmp_path: Path) -> None:
     """`replay --search` beside the places that ld.so writes down with LD_DEBUG=libs, which knows no folders that are not there."""
     (tmp_path / "near").mkdir()
