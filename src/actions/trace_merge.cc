@@ -126,6 +126,7 @@ void TraceMerger::loading(const std::string& name, int64_t ns, const std::string
 // A link map without a reason given before: dlmopen of a path.
 void TraceMerger::mapping(const std::string& name, int64_t ns) {
   const bool announced = std::exchange(announced_, std::nullopt) == name;
+  if (name.find('/') != std::string::npos) mapped_.insert(name);
   if (!frames_.empty() && frames_.back().opens) frames_.back().mapped = true;
   if (announced || starting_) return;
   pop_finished();

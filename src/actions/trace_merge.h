@@ -143,6 +143,7 @@ class TraceMerger {
   size_t candidate_position_ = 0;
   int64_t candidate_ns_ = 0;
   std::set<int64_t> namespaces_{0};
+  std::set<std::string> mapped_;  // paths that were mapped, as they were asked for
   size_t calls_before_fork_ = 0;
   int log_closed_ = 0;      // times that the program closed the log
   bool log_ended_ = false;  // ld.so's, because the program wanted its descriptor

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <set>
+#include <system_error>
 
 #include "actions/trace_merge.h"
 
@@ -49,6 +51,13 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
         "the next call of the program, about calls inside libc, is missing",
         log_closed_));
   }
+  std::string gone;
+  for (const std::string& path : mapped_)
+    if (std::error_code error; !std::filesystem::exists(absolute(path), error))
+      gone += (gone.empty() ? "" : ", ") + path;
+  if (!gone.empty())
+    spots.push_back("mapped by the program, and gone since, so that no simulation can open them: " +
+                    gone);
   size_t inferred = 0, silent = 0, too_long = 0;
   std::string deep;
   for (const Call& c : calls_) {

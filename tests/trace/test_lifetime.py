@@ -178,6 +178,16 @@ def test_a_limit_on_the_size_of_files(world, tmp_path: Path) -> None:
     assert world.trace(command=[program, library], out=str(tmp_path / "out.trace")).status == 7
 
 
+def test_a_library_that_is_gone_since(world, tmp_path: Path) -> None:
+    """Compilers at run time load what they have made and remove it."""
+    program = compile_c(tmp_path, "program", HEAD + """
+        #include <unistd.h>
+        int main(int count, char** words) { return !dlopen(words[1], RTLD_NOW) || unlink(words[1]) || count != 2; }""")
+    library = compile_c(tmp_path, "libfirst.so", "int wanted;", *SHARED)
+    run = world.trace(command=[program, library], out=str(tmp_path / "out.trace"))
+    assert run.status == 0 and f"gone since, so that no simulation can open them: {library}" in str(run.end)
+
+
 def test_no_room_for_a_log(world, tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", f"ulimit -f 1; {world.cohabit} trace --out {tmp_path}/out.trace -- true"], capture_output=True, text=True)
     assert done.returncode == 125 and "ulimit -f" in done.stderr
