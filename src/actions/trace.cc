@@ -41,8 +41,9 @@ std::string program_of(const StartFacts& start) {
 // From all words of the process to those of ld.so; none where they are not what AT_EXECFN says.
 void cut_loader_command(StartFacts& start) {
   const size_t program = parse_loader_command(start.loader_command).program;
-  const bool known =
-      program < start.loader_command.size() && start.loader_command[program] == start.program;
+  const bool known = program < start.loader_command.size() &&
+                     start.loader_command[program] == start.program &&
+                     !start.program.starts_with("--");
   start.loader_command.resize(known ? program + 1 : 0);
 }
 
@@ -67,8 +68,9 @@ void assume_start(StartFacts& start, const Launch& launch, pid_t pid) {
   if (launch.program.loader == launch.program.executable) {
     start.loader_command = start.arguments;
     const size_t at = parse_loader_command(start.arguments).program;
-    if (at < start.arguments.size()) start.program = absolute(start.cwd, start.arguments[at]);
-    start.loader_command.resize(std::min(at + 1, start.arguments.size()));
+    const bool runs = at < start.arguments.size() && !start.arguments[at].starts_with("--");
+    if (runs) start.program = absolute(start.cwd, start.arguments[at]);
+    start.loader_command.resize(runs ? at + 1 : 0);
   }
   for (const auto& entry : launch.environment) {
     if (!entry.starts_with("LD_") && !entry.starts_with("GLIBC_TUNABLES=")) continue;

@@ -104,10 +104,8 @@ void allow_before_asan(Launch& launch) {
   const auto preload = find_variable(launch.environment, "LD_PRELOAD");
   const bool preloaded = preload && preload->find("asan") != std::string::npos;
   if (!preloaded && !needs_asan(launch.program.executable)) return;
-  const std::string options = find_variable(launch.environment, "ASAN_OPTIONS").value_or("");
-  if (options.find("verify_asan_link_order") != std::string::npos) return;
-  set_variable(launch.environment,
-               "ASAN_OPTIONS=" + options + (options.empty() ? "" : ":") + kOption);
+  const auto options = find_variable(launch.environment, "ASAN_OPTIONS");
+  set_variable(launch.environment, "ASAN_OPTIONS=" + (options ? *options + ":" : "") + kOption);
 }
 
 void add_tracer(Launch& launch, const RecordOptions& options, const struct stat& filler) {

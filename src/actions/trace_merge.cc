@@ -162,17 +162,18 @@ void TraceMerger::opened(const std::string& name) {
   if (ends_unconstructed(name)) return pop();
   pop_finished();
   auto opens = [](const Call& call) { return is_open(call.call.kind); };
-  // Its constructor comes last, if it has one; else its name says that this is the end.
-  bool ends_frame =
-      !frames_.empty() && frames_.back().opens &&
-      (frames_.back().last == name ||
-       (may_be_same(calls_[frames_.back().call].call, name) && !read_file(name).has_constructor));
+  // The constructor of the opened object comes last, if it has one and did not run before; else its
+  // name says that this is the end.
+  bool ends_frame = false;
+  if (!frames_.empty() && frames_.back().opens) {
+    const Frame& frame = frames_.back();
+    ends_frame = frame.last == name || (may_be_same(calls_[frame.call].call, name) &&
+                                        (!frame.mapped || !read_file(name).has_constructor));
+  }
   size_t call =
       find_waiting([&](const Call& c) { return opens(c) && names_fit(c.call.name, name); });
   if (call == kNone && !ends_frame)
-    call = find_waiting([&](const Call& c) {
-      return opens(c) && (!threads_ || (c.call.name && may_be_same(c.call, name)));
-    });
+    call = find_waiting([&](const Call& c) { return opens(c) && may_be_same(c.call, name); });
   if (call != kNone) {
     answer(call);
   } else if (ends_frame) {
@@ -182,11 +183,21 @@ void TraceMerger::opened(const std::string& name) {
   }
 }
 
+// Did this call, which has mapped nothing, find what is loaded under another path and waits for its
+// constructors? Or has it failed?
+bool TraceMerger::found_loaded(const Frame& frame) const {
+  const LoaderCall& call = calls_[frame.call].call;
+  std::error_code error;
+  return !frame.mapped && !(call.flags & RTLD_NOLOAD) && call.name &&
+         call.name->find('/') != std::string::npos &&
+         std::filesystem::exists(absolute(*call.name), error);
+}
+
 void TraceMerger::constructing(const std::string& name) {
   candidate_.clear();
   reopened_ = kNone;
   const Frame* top = frames_.empty() ? nullptr : &frames_.back();
-  if (!top || !top->opens || top->in_code || !top->mapped || top->failed) {
+  if (!top || !top->opens || top->in_code || top->failed || !(top->mapped || found_loaded(*top))) {
     pop_finished();
     // An object that is loaded but not yet constructed, opened by a constructor that runs earlier.
     size_t call =

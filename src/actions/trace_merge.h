@@ -91,6 +91,7 @@ class TraceMerger {
   void loading(const std::string& name, int64_t ns, const std::string& by, int64_t by_ns);
   void mapping(const std::string& name, int64_t ns);
   bool ends_unconstructed(const std::string& name) const;
+  bool found_loaded(const Frame& frame) const;
   void opened(const std::string& name);
   void constructing(const std::string& name);
   void destructing(const std::string& name, int64_t ns);

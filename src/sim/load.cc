@@ -146,12 +146,13 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
   const ImageId image = found->image;
   const ObjectId same_file = image < ns.by_image.size() ? ns.by_image[image] : kNone;
   // ld.so does not know which files itself and the program are.
-  const bool has_file = same_file != rtld && same_file != program;
-  if (same_file != kNone && has_file && !object(same_file).unlisted && rule(Rule::kFileIdMatch)) {
+  const bool has_file =
+      same_file != kNone && same_file != program && object(same_file).real != rtld;
+  if (has_file && !object(same_file).unlisted && rule(Rule::kFileIdMatch)) {
     add_name(same_file, request.name);
     return same_file;
   }
-  if (request.ns != 0 && rtld != kNone && image == object(rtld).image) {
+  if (request.ns != 0 && rtld != kNone && name_matches(request.name, rtld)) {
     const ObjectId mirror = add_object(image, found->path, request);
     object(mirror).real = rtld;
     object(mirror).relocated = true;
@@ -163,6 +164,7 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
     Object rejected;
     rejected.image = image;
     rejected.name = found->path;
+    rejected.origin = directory_of(absolute(found->path));
     rejected.requested = request.name;
     rejected.ns = request.ns;
     rejected.how = request.how;

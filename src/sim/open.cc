@@ -121,7 +121,8 @@ Result<OpenWork> Simulation::State::open_begin(const std::string& name, int flag
   if (!ns) return fail(asked + ns.error().message);
   if (name.starts_with("/proc/self/fd/") || name.starts_with("/dev/fd/"))
     sim.problems_.push_back(name + " was opened: which file that descriptor was is not known here");
-  if (name == "linux-vdso.so.1" && *ns == 0) return OpenWork{};  // the kernel's, always there
+  if (name == kVdso && *ns == 0)
+    return OpenWork{program, kRtldNow, false};  // always there, no file
   MapRequest request = open_request(name, flags, caller, ns_wanted);
   request.ns = rule(Rule::kNamespaces) ? *ns : 0;
 

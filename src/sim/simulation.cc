@@ -42,6 +42,7 @@ ObjectId Simulation::State::caller_of(const LoaderCall& recorded) {
 }
 
 void Simulation::State::apply_close(const LoaderCall& recorded, CallResult& result) {
+  if (recorded.name == kVdso) return;
   const ObjectId id = sim.find_object(recorded.name.value_or(""), static_cast<int>(recorded.ns));
   result.object = id;
   if (id == kNone) {
@@ -76,6 +77,11 @@ size_t Simulation::State::play(const std::vector<LoaderCall>& calls, size_t at) 
       if (!recorded.name && ns != 0) {
         slot.failed = true;
         slot.error = "invalid namespace: Invalid argument";
+        break;
+      }
+      if (recorded.kind == CallKind::kDlopen && (recorded.flags & ~kRtldKnown)) {
+        slot.failed = true;
+        slot.error = "invalid mode parameter";
         break;
       }
       if (ns != 0 && recorded.kind == CallKind::kDlmopen && (recorded.flags & kRtldGlobal)) {

@@ -43,11 +43,13 @@ void Simulation::State::start_options() {
     sim.problems_.push_back("the program was started through " + start.executable + what);
   };
   if (loader_options.audit) say(", whose option --audit is not simulated");
+  if (!variable("LD_AUDIT").value_or("").empty() && !start.secure)
+    sim.problems_.emplace_back("LD_AUDIT is set: what auditors load and change is not simulated");
   const Tree& tree = sim.images_.tree();
   const auto executed = tree.stat(start.executable), loader = tree.stat(sim.machine_.loader_path);
   if (!through_loader() && executed && loader && executed->id == loader->id)
     say(", whose options are not in the trace");
-  if (through_loader() && start.program.find('/') == std::string::npos)
+  if (through_loader() && start.loader_command.back().find('/') == std::string::npos)
     say(" by a name without a slash, which is not searched for here");
 }
 

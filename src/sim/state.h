@@ -14,7 +14,10 @@
 namespace cohabit::sim {
 
 constexpr int kRtldLazy = 1, kRtldNow = 2, kRtldNoload = 4, kRtldDeepbind = 8, kRtldGlobal = 0x100,
-              kRtldNodelete = 0x1000;
+              kRtldNodelete = 0x1000, kRtldSprof = 0x40000000;
+constexpr int kRtldKnown = kRtldLazy | kRtldNow | kRtldNoload | kRtldDeepbind | kRtldGlobal |
+                           kRtldNodelete | kRtldSprof;  // dlopen_doit of dlfcn/dlopen.c
+constexpr const char* kVdso = "linux-vdso.so.1";
 constexpr int kMaxNamespaces = 16;
 constexpr int64_t kNewNamespace = -1;     // LM_ID_NEWLM
 constexpr int64_t kCallerNamespace = -2;  // __LM_ID_CALLER: dlopen, not dlmopen

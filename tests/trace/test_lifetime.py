@@ -115,8 +115,8 @@ def test_the_program_opens_itself(world, tmp_path: Path) -> None:
     assert str(tmp_path / "program") in (tmp_path / "loads").read_text()
 
 
-@pytest.mark.parametrize("options", ["", "detect_leaks=0"])
-def test_address_sanitizer(options: str, world, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [None, "", "detect_leaks=0", "verify_asan_link_order=1"])
+def test_address_sanitizer(options: str | None, world, tmp_path: Path) -> None:
     """Its runtime wants to be the first library."""
     program = compile_c(tmp_path, "program", HEAD + """
         #include <stdlib.h>
@@ -124,9 +124,9 @@ def test_address_sanitizer(options: str, world, tmp_path: Path) -> None:
           printf("%s %d\\n", getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "none", dlopen("./libfirst.so", RTLD_NOW) != 0);
         }""", "-fsanitize=address")
     compile_c(tmp_path, "libfirst.so", "int wanted;", *SHARED)
-    variables = {"ASAN_OPTIONS": options} if options else {}
+    variables = {} if options is None else {"ASAN_OPTIONS": options}
     run = world.trace(command=[program], out=str(tmp_path / "out.trace"), cwd=str(tmp_path), **variables)
-    assert (run.status, run.stdout) == (0, f"{options or 'none'} 1\n"), run.stderr
+    assert (run.status, run.stdout) == (0, f"{'none' if options is None else options} 1\n"), run.stderr
     assert [call["name"] for call in run.calls if "libfirst" in (call["name"] or "")] == ["./libfirst.so"]
 
 

@@ -61,7 +61,8 @@ def test_a_loader_with_other_directories(world, tmp_path: Path) -> None:
 LOADER_OPTIONS = [["--library-path", "@/libs"], ["--library-path", "@/libs", "--inhibit-rpath", "@/libs/libuses.so"],
                   ["--preload", "@/libs/libwanted.so"], ["--inhibit-rpath", "", "--library-path", "@/none"],
                   ["--inhibit-cache", "--argv0", "other"], ["--library-path", "$ORIGIN/libs"],
-                  ["--glibc-hwcaps-prepend", "own", "--library-path", "@/caps"], ["--glibc-hwcaps-mask", "x86-64-v2", "--library-path", "@/caps"]]
+                  ["--glibc-hwcaps-prepend", "own", "--library-path", "@/caps"], ["--glibc-hwcaps-mask", "x86-64-v2", "--library-path", "@/caps"],
+                  ["--glibc-hwcaps-mask", "none", "--library-path", "@/caps"]]
 
 
 @pytest.mark.parametrize("options", LOADER_OPTIONS, ids=" ".join)
@@ -114,6 +115,23 @@ def test_the_loader_and_the_vdso_by_name(world, tmp_path: Path) -> None:
     subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads"], check=True)
     assert run.stdout.split() == command[1:]
     assert len((tmp_path / "loads").read_text().splitlines()) == log.count("generating link map") == 2
+    done = subprocess.run([world.cohabit, "replay", tmp_path / "out.trace"], capture_output=True, text=True, check=True)
+    assert "4 calls, 0 of them failed" in done.stdout and not done.stderr
+
+
+@pytest.mark.parametrize("name", ["libm.so.6", "/lib64/ld-linux-x86-64.so.2", "ld-linux-x86-64.so.2", "resolved"])
+@pytest.mark.parametrize("how", ["dlopen(name, RTLD_NOW | 0x10)", "dlmopen(LM_ID_NEWLM, name, RTLD_NOW)"])
+def test_odd_opens(how: str, name: str, world, tmp_path: Path) -> None:
+    """Unknown bits of the mode; ld.so in another namespace, where it is known by its names and not by its file."""
+    name = str(Path("/lib64/ld-linux-x86-64.so.2").resolve()) if name == "resolved" else name
+    program = compile_c(tmp_path, "odd", OPENER.replace("#include <dlfcn.h>", "#define _GNU_SOURCE\n#include <dlfcn.h>").replace(
+        "dlopen(words[i], RTLD_NOW)", how.replace("name", "words[i]")))
+    log = subprocess.run([program, name], env={"LD_DEBUG": "files"}, capture_output=True, text=True, check=True)
+    really = [line.split()[1].removeprefix("file=") for line in log.stderr.splitlines() if line.endswith("generating link map")]
+    run = world.trace(command=[program, name], out=str(tmp_path / "out.trace"))
+    subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads", "--results", tmp_path / "results"], check=True)
+    assert [line.split("\t")[1] for line in (tmp_path / "loads").read_text().splitlines()] == really
+    assert (tmp_path / "results").read_text().startswith("failed" if run.stdout == "-\n" else "ok")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the bytes of x86-64 relocations are changed")

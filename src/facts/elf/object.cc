@@ -67,7 +67,7 @@ class Parser {
         break;
       case PT_DYNAMIC:
         dynamic_ = segment;
-        object_.has_dynamic = segment.p_filesz != 0;
+        object_.has_dynamic = segment.p_filesz != 0 && segment.p_vaddr != 0;
         break;
       case PT_INTERP:
         object_.interpreter = file_.c_string(segment.p_offset).value_or(std::string_view());

@@ -26,7 +26,8 @@ Machine recorded_machine(const Tree& tree, const StartFacts& start) {
       read_machine(tree, start.machine == "aarch64" ? elf::EM_AARCH64 : elf::EM_X86_64, "",
                    loader_of(tree, start));
   if (!start.platform.empty()) machine.platform = start.platform;
-  if (!start.hwcaps.empty()) machine.hwcaps = start.hwcaps;
+  // Empty means unknown; but where ld.so was started with its options it was asked with them.
+  if (!start.hwcaps.empty() || !start.loader_command.empty()) machine.hwcaps = start.hwcaps;
   int major = 0;
   int minor = 0;
   if (std::sscanf(start.glibc.c_str(), "%d.%d", &major, &minor) == 2)
