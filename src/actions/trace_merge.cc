@@ -188,7 +188,7 @@ void TraceMerger::opened(const std::string& name) {
 bool TraceMerger::found_loaded(const Frame& frame) const {
   const LoaderCall& call = calls_[frame.call].call;
   std::error_code error;
-  return !frame.mapped && !(call.flags & RTLD_NOLOAD) && call.name &&
+  return !call.inferred && !(call.flags & RTLD_NOLOAD) && call.name &&
          call.name->find('/') != std::string::npos &&
          std::filesystem::exists(absolute(*call.name), error);
 }

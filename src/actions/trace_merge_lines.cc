@@ -182,7 +182,7 @@ void TraceMerger::add_flag_line(std::string_view line) {
     const std::string& self = frames_.back().scope_of;
     bool first = !self.empty() &&
                  (rest.starts_with(self + " ") || (rest == self && !read_file(self).symbolic));
-    if (first && call.kind == CallKind::kDlopen && call.caller_ns == 0) call.flags |= RTLD_DEEPBIND;
+    if (first && call.kind == CallKind::kDlopen) call.flags |= RTLD_DEEPBIND;
   }
 }
 
