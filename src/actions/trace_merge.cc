@@ -42,9 +42,9 @@ std::string TraceMerger::absolute(const std::string& path) const {
 
 TraceMerger::File TraceMerger::read_file(const std::string& l_name) const {
   const auto file = Tree().map(absolute(l_name));
-  if (!file) return {};
+  if (!file) return {"", true, false, true};
   const elf::Object object = elf::parse(file->bytes());
-  return {std::string(object.soname.value_or("")), object.has_constructor, object.symbolic};
+  return {std::string(object.soname.value_or("")), object.has_constructor, object.symbolic, false};
 }
 
 // Could ld.so have found the loaded object under a name that it did not know it by? By a link,
@@ -54,7 +54,8 @@ bool TraceMerger::may_be_same(const LoaderCall& call, const std::string& loaded)
   if (!call.name) return false;
   const std::string asked(base_name(*call.name)), file(base_name(loaded));
   const auto stem = [](const std::string& name) { return name.substr(0, name.find(".so")); };
-  if (stem(asked) == stem(file) || *call.name == read_file(loaded).soname) return true;
+  const File there = read_file(loaded);
+  if (stem(asked) == stem(file) || *call.name == there.soname || there.is_gone) return true;
   const bool bare = call.name->find('/') == std::string::npos;
   const std::string beside = loaded.substr(0, loaded.size() - file.size()) + asked;
   std::error_code ignored;

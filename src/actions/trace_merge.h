@@ -107,7 +107,7 @@ class TraceMerger {
   std::string absolute(const std::string& path) const;
   struct File {
     std::string soname;
-    bool has_constructor = true, symbolic = false;
+    bool has_constructor = true, symbolic = false, is_gone = false;
   };
   File read_file(const std::string& l_name) const;  // as it is there now
   std::string plain(std::string_view name) const;
