@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -156,6 +157,7 @@ namespace {
 
 constexpr const char* kDirectoryName = "cohabit-trace-";
 constexpr const char* kLockName = "/lock";
+constexpr time_t kSettled = 60;  // seconds: a younger one may have no lock yet
 
 void remove_abandoned(const std::string& base) {
   std::error_code error;
@@ -164,9 +166,8 @@ void remove_abandoned(const std::string& base) {
     struct stat status{};
     if (!at->path().filename().string().starts_with(kDirectoryName) ||
         ::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
-        status.st_uid != ::geteuid())
+        status.st_uid != ::geteuid() || std::time(nullptr) - status.st_mtime < kSettled)
       continue;
-    // Without a lock it is being made just now, or of an older version that left none.
     const Descriptor lock(::open((path + kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     std::error_code ignored;
     if (lock.is_open() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0)

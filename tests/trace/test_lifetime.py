@@ -2,8 +2,11 @@
 its own log, beside what `cohabit replay` says."""
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -186,6 +189,20 @@ def test_a_library_that_is_gone_since(world, tmp_path: Path) -> None:
     library = compile_c(tmp_path, "libfirst.so", "int wanted;", *SHARED)
     run = world.trace(command=[program, library], out=str(tmp_path / "out.trace"))
     assert run.status == 0 and f"gone since, so that no simulation can open them: {library}" in str(run.end)
+
+
+def test_what_a_killed_trace_leaves(world, tmp_path: Path) -> None:
+    """The next one removes it, unless it is in use or just being made."""
+    for name, age in (("old", 3600), ("used", 3600), ("young", 0)):
+        place = tmp_path / f"cohabit-trace-{name}"
+        place.mkdir()
+        (place / "lock").touch()
+        os.utime(place, (time.time() - age, time.time() - age))
+    with open(tmp_path / "cohabit-trace-used/lock") as used:
+        fcntl.flock(used, fcntl.LOCK_SH)
+        run = world.trace(command=["/bin/true"], out=str(tmp_path / "out.trace"), TMPDIR=str(tmp_path))
+    assert run.status == 0
+    assert sorted(path.name for path in tmp_path.glob("cohabit-trace-*")) == ["cohabit-trace-used", "cohabit-trace-young"]
 
 
 def test_no_room_for_a_log(world, tmp_path: Path) -> None:
