@@ -41,9 +41,8 @@ std::string program_of(const StartFacts& start) {
 // From all words of the process to those of ld.so; none where they are not what AT_EXECFN says.
 void cut_loader_command(StartFacts& start) {
   const size_t program = parse_loader_command(start.loader_command).program;
-  const bool known = program < start.loader_command.size() &&
-                     start.loader_command[program] == start.program &&
-                     !start.program.starts_with("--");
+  const bool known =
+      program < start.loader_command.size() && start.loader_command[program] == start.program;
   start.loader_command.resize(known ? program + 1 : 0);
 }
 
@@ -66,11 +65,11 @@ void assume_start(StartFacts& start, const Launch& launch, pid_t pid) {
   start.arguments.insert(start.arguments.end(), launch.arguments.begin(), launch.arguments.end());
   start.cwd = launch.working_directory.empty() ? current_directory() : launch.working_directory;
   if (launch.program.loader == launch.program.executable) {
-    start.loader_command = start.arguments;
     const size_t at = parse_loader_command(start.arguments).program;
-    const bool runs = at < start.arguments.size() && !start.arguments[at].starts_with("--");
-    if (runs) start.program = absolute(start.cwd, start.arguments[at]);
-    start.loader_command.resize(runs ? at + 1 : 0);
+    if (at < start.arguments.size()) {
+      start.loader_command.assign(start.arguments.begin(), start.arguments.begin() + at + 1);
+      start.program = absolute(start.cwd, start.arguments[at]);
+    }
   }
   for (const auto& entry : launch.environment) {
     if (!entry.starts_with("LD_") && !entry.starts_with("GLIBC_TUNABLES=")) continue;

@@ -147,10 +147,10 @@ Trace TraceMerger::finish() const {
       outliving.erase(object);
       if (call.unmapped == false) outliving.insert(object);
     }
-    const LoaderCall by = call;
     trace.calls.push_back(std::move(call));
-    for (const auto& other : calls_[i].others)
-      if (outliving.erase(other) > 0) trace.calls.push_back(release(by, other.first, other.second));
+    for (const auto& [name, ns] : calls_[i].others)
+      if (outliving.erase({name, ns}) > 0)
+        trace.calls.push_back(release(trace.calls.back(), name, ns));
   }
   describe_blind_spots(trace);
   return trace;

@@ -113,11 +113,8 @@ Span number_at(std::string_view line, size_t digit, size_t from) {
   Span word = number;
   while (word.begin > from && is(kHexadecimal, line[word.begin - 1])) word.begin--;
   while (word.end < line.size() && is(kHexadecimal, line[word.end])) word.end++;
-  const bool begins =
-      word.begin == 0 || !is(kWord, line[word.begin - 1]) ||
-      (line[word.begin - 1] == 'x' && word.begin > 1 && line[word.begin - 2] == '0');
   const bool ends = word.end == line.size() || !is(kWord, line[word.end]);
-  word.address = word.end - word.begin >= kShortestAddress && begins && ends;
+  word.address = word.end - word.begin >= kShortestAddress && begins_word(line, word.begin) && ends;
   return word.address ? word : number;
 }
 

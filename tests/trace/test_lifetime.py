@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_replay import compile_c
+from test_replay import compile_c, mapped
 
 SHARED = ("-shared", "-fPIC", "-Wl,-z,lazy")
 HEAD = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdio.h>\n"
@@ -43,7 +43,7 @@ def loads(world, directory: Path, command: list[str]) -> tuple[list[str], list[s
     assert run.status == 0, run.stderr
     done = subprocess.run([world.cohabit, "replay", directory / "out.trace", "--loads", directory / "loads"], capture_output=True, text=True)
     rows = [line.split("\t") for line in (directory / "loads").read_text().splitlines()]
-    really = re.findall(r"file=(\S+) \[\d+\];  generating link map", log)
+    really = mapped(log)
     return really, [row[1] for row in rows], done.stderr + str(run.end)
 
 

@@ -26,6 +26,15 @@ def compile_c(directory: Path, name: str, text: str, *options: str) -> str:
     return str(directory / name)
 
 
+def loader_of(program: str) -> str:
+    return subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
+
+
+def mapped(log: str) -> list[str]:
+    """The names that ld.so made link maps for, in order, from what it writes with LD_DEBUG=files."""
+    return re.findall(r"file=(\S+) \[\d+\];  generating link map", log)
+
+
 def refusals(world, directory: Path, command: list[str], **variables: str) -> tuple[int, int, str]:
     """How many opens ld.so refused, and how many replay does; and what replay says."""
     trace = directory / "out.trace"
@@ -72,7 +81,7 @@ def test_started_through_the_loader(options: list[str], world, tmp_path: Path) -
         (tmp_path / name).mkdir(parents=True)
     program = compile_c(tmp_path / "bin", "opener", OPENER, "-Wl,--disable-new-dtags,-rpath,$ORIGIN/more")
     (tmp_path / "link").symlink_to(program)
-    loader = subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
+    loader = loader_of(program)
     for place in ("libs", "caps", "caps/glibc-hwcaps/own", "caps/glibc-hwcaps/x86-64-v3"):
         compile_c(tmp_path / place, "libwanted.so", "int wanted;", "-shared", "-fPIC")
     for place in ("more", "bin/more"):
@@ -83,7 +92,7 @@ def test_started_through_the_loader(options: list[str], world, tmp_path: Path) -
     names = ["libwanted.so", "libuses.so", "libother.so", "libm.so.6", program, str(tmp_path / "link")]
     command = [loader, *words, str(tmp_path / "link"), *names]
     log = subprocess.run(command, env={"LD_DEBUG": "files"}, capture_output=True, text=True, check=True)
-    really = [line.split()[1].removeprefix("file=") for line in log.stderr.splitlines() if line.endswith("generating link map")]
+    really = mapped(log.stderr)
     run = world.trace(command=command, out=str(tmp_path / "out.trace"))
     assert run.status == 0, run.stderr
     done = subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads", "--results", tmp_path / "results"],
@@ -100,7 +109,7 @@ def test_started_through_the_loader(options: list[str], world, tmp_path: Path) -
 
 def test_auditors_are_not_simulated(world, tmp_path: Path) -> None:
     program = compile_c(tmp_path, "opener", OPENER)
-    loader = subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
+    loader = loader_of(program)
     _, _, said = refusals(world, tmp_path, [loader, "--audit", "", program])
     assert "--audit is not simulated" in said
 
@@ -108,7 +117,7 @@ def test_auditors_are_not_simulated(world, tmp_path: Path) -> None:
 def test_the_loader_and_the_vdso_by_name(world, tmp_path: Path) -> None:
     """ld.so does not know which file it is itself: by another path it is mapped again."""
     program = compile_c(tmp_path, "opener", OPENER)
-    loader = subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
+    loader = loader_of(program)
     command = [program, "linux-vdso.so.1", loader, str(Path(loader).resolve()), str(Path(loader).resolve())]
     log = subprocess.run(command, env={"LD_DEBUG": "files"}, capture_output=True, text=True, check=True).stderr
     run = world.trace(command=command, out=str(tmp_path / "out.trace"))
@@ -127,7 +136,7 @@ def test_odd_opens(how: str, name: str, world, tmp_path: Path) -> None:
     program = compile_c(tmp_path, "odd", OPENER.replace("#include <dlfcn.h>", "#define _GNU_SOURCE\n#include <dlfcn.h>").replace(
         "dlopen(words[i], RTLD_NOW)", how.replace("name", "words[i]")))
     log = subprocess.run([program, name], env={"LD_DEBUG": "files"}, capture_output=True, text=True, check=True)
-    really = [line.split()[1].removeprefix("file=") for line in log.stderr.splitlines() if line.endswith("generating link map")]
+    really = mapped(log.stderr)
     run = world.trace(command=[program, name], out=str(tmp_path / "out.trace"))
     subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads", "--results", tmp_path / "results"], check=True)
     assert [line.split("\t")[1] for line in (tmp_path / "loads").read_text().splitlines()] == really

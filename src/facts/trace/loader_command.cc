@@ -29,7 +29,7 @@ LoaderOptions parse_loader_command(const std::vector<std::string>& words) {
     }
     at++;
   }
-  options.program = at;
+  options.program = at < words.size() && !words[at].starts_with("--") ? at : words.size();
   return options;
 }
 

@@ -18,7 +18,7 @@ struct LoaderOptions {
                                              // do not count
   bool inhibit_cache = false;
   bool audit = false;
-  size_t program = 0;  // its index in the words; as many as there are: none
+  size_t program = 0;  // its index in the words; as many as there are: it runs none
 };
 
 // From the words of the command, the loader's own name first.
