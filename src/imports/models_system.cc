@@ -293,6 +293,7 @@ Ref path_parent(I& in, Ref self, const A&) {
   return path ? in.path(split_path(*path).first) : in.opaque();
 }
 Ref path_parents(I& in, Ref self, const A&) {
+  if (!text_of(self)) return in.opaque();
   auto* result = in.list({}, Type::kTuple);
   std::string_view path = *text_of(self);
   for (int i = 0; i < 64 && path != "/" && !path.empty(); i++) {
@@ -302,13 +303,16 @@ Ref path_parents(I& in, Ref self, const A&) {
   return result;
 }
 Ref path_name(I& in, Ref self, const A&) {
-  return in.string(split_path(*text_of(self)).second);
+  const std::string_view* path = text_of(self);
+  return path ? in.string(split_path(*path).second) : in.opaque();
 }
 Ref path_stem(I& in, Ref self, const A&) {
+  if (!text_of(self)) return in.opaque();
   const std::string_view name = split_path(*text_of(self)).second;
   return in.string(name.substr(0, extension_at(name)));
 }
 Ref path_suffix(I& in, Ref self, const A&) {
+  if (!text_of(self)) return in.opaque();
   const std::string_view name = split_path(*text_of(self)).second;
   return in.string(name.substr(extension_at(name)));
 }
@@ -326,9 +330,11 @@ Ref path_self(I&, Ref self, const A&) {
   return self;
 }
 Ref path_as_string(I& in, Ref self, const A&) {
-  return in.string(*text_of(self));
+  const std::string_view* path = text_of(self);
+  return path ? in.string(*path) : in.opaque();
 }
 Ref path_iterdir(I& in, Ref self, const A&) {
+  if (!text_of(self)) return in.opaque();
   const std::string_view path = *text_of(self);
   if (!path.starts_with("/")) return in.opaque();
   Ref names = names_below(in, path);
@@ -339,8 +345,9 @@ Ref path_iterdir(I& in, Ref self, const A&) {
 template <bool Recursive>
 Ref path_glob(I& in, Ref self, const A& a) {
   const std::string_view* pattern = text_of(a.get(0));
+  if (!pattern || !text_of(self)) return in.opaque();
   const std::string_view path = *text_of(self);
-  if (!pattern || !path.starts_with("/")) return in.opaque();
+  if (!path.starts_with("/")) return in.opaque();
   auto* result = in.list({});
   for (const std::string& found :
        glob_in(in, joined(path, fmt::format("{}{}", Recursive ? "**/" : "", *pattern))))
@@ -355,7 +362,9 @@ Ref version_new(I& in, Ref, const A& a) {
 }
 
 Ref version_part(I& in, Ref self, int part) {
-  const std::string_view text = static_cast<Str*>(self)->text;
+  const Str* version = as<Str>(self, Type::kVersion);
+  if (!version) return in.opaque();
+  const std::string_view text = version->text;
   size_t at = 0;
   for (int i = 0; i < part && at != std::string::npos; i++) {
     at = text.find('.', at);
@@ -378,8 +387,8 @@ Ref version_release(I& in, Ref self, const A&) {
                  Type::kTuple);
 }
 Ref version_public(I& in, Ref self, const A&) {
-  const std::string_view text = static_cast<Str*>(self)->text;
-  return in.string(text.substr(0, text.find('+')));
+  const Str* version = as<Str>(self, Type::kVersion);
+  return version ? in.string(version->text.substr(0, version->text.find('+'))) : in.opaque();
 }
 
 constexpr ModelRow kRows[] = {

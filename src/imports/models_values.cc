@@ -10,8 +10,11 @@ namespace {
 using I = Interpreter;
 using A = Arguments;
 
-std::string_view own(Ref self) {
-  return static_cast<Str*>(self)->text;
+// Of text and bytes. Null for all else: who reaches a method through a class calls it on anything,
+// and what a builtin type's name makes may be an instance without a value (`bytes((1, 2))`).
+const std::string_view* own(Ref self) {
+  const bool is = self && (self->type == Type::kStr || self->type == Type::kBytes);
+  return is ? &static_cast<Str*>(self)->text : nullptr;
 }
 
 // Both "self.method(x)" and "str.method(self, x)".
@@ -151,10 +154,11 @@ Ref str_rsplit(I& in, Ref self, const A& a) {
 }
 
 Ref str_splitlines(I& in, Ref self, const A&) {
-  if (!self) return in.opaque();
+  const std::string_view* text = own(self);
+  if (!text) return in.opaque();
   const std::string_view newline = "\n";
   auto* result = in.list({});
-  for (const std::string_view part : split_text(own(self), &newline, -1, false))
+  for (const std::string_view part : split_text(*text, &newline, -1, false))
     result->items.push_back(in.constant(part));
   return result;
 }
@@ -223,23 +227,22 @@ Ref str_find(I& in, Ref self, const A& a) {
 }
 
 Ref str_isdigit(I& in, Ref self, const A&) {
-  if (!self) return in.opaque();
-  const std::string_view text = own(self);
-  return in.boolean(!text.empty() && std::all_of(text.begin(), text.end(),
-                                                 [](unsigned char c) { return std::isdigit(c); }));
+  const std::string_view* text = own(self);
+  if (!text) return in.opaque();
+  return in.boolean(!text->empty() && std::all_of(text->begin(), text->end(),
+                                                  [](unsigned char c) { return std::isdigit(c); }));
 }
 
 Ref str_removeprefix(I& in, Ref self, const A& a) {
-  const std::string_view* part = text_of(a.get(0));
-  if (!self || !part) return in.opaque();
-  return in.string(own(self).starts_with(*part) ? own(self).substr(part->size()) : own(self));
+  const std::string_view *text = own(self), *part = text_of(a.get(0));
+  if (!text || !part) return in.opaque();
+  return in.string(text->starts_with(*part) ? text->substr(part->size()) : *text);
 }
 
 Ref str_removesuffix(I& in, Ref self, const A& a) {
-  const std::string_view* part = text_of(a.get(0));
-  if (!self || !part) return in.opaque();
-  return in.string(own(self).ends_with(*part) ? own(self).substr(0, own(self).size() - part->size())
-                                              : own(self));
+  const std::string_view *text = own(self), *part = text_of(a.get(0));
+  if (!text || !part) return in.opaque();
+  return in.string(text->ends_with(*part) ? text->substr(0, text->size() - part->size()) : *text);
 }
 
 // "{} {0} {name}" without format specifications.
@@ -281,7 +284,8 @@ Ref str_format(I& in, Ref self, const A& a) {
 
 // "%s %d %(name)s"
 Ref str_percent(I& in, Ref self, const A& a) {
-  const std::string_view text = own(self);
+  if (!own(self)) return in.opaque();
+  const std::string_view text = *own(self);
   Ref right = a.get(1);
   Sequence* tuple = as<Sequence>(right, Type::kTuple);
   Dict* dict = as<Dict>(right, Type::kDict);
@@ -319,10 +323,12 @@ Ref str_percent(I& in, Ref self, const A& a) {
 }
 
 Ref str_encode(I& in, Ref self, const A&) {
-  return self ? in.make<Str>(Type::kBytes, own(self)) : in.opaque();
+  const std::string_view* text = own(self);
+  return text ? in.make<Str>(Type::kBytes, *text) : in.opaque();
 }
 Ref bytes_decode(I& in, Ref self, const A&) {
-  return self ? in.constant(own(self)) : in.opaque();
+  const std::string_view* text = own(self);
+  return text ? in.constant(*text) : in.opaque();
 }
 
 // --- lists and sets

@@ -93,6 +93,35 @@ def seeds_device_code():
     yield "header-too-small", whole.replace(first, first[:4] + b"\0" * 4 + first[8:], 1)
 
 
+def seeds_python():
+    yield "imports", b"from package import part\nimport other as o\no.function(part.value)\n"
+    yield "lazy", b"""import importlib, os, sys
+def __getattr__(name):
+    return importlib.import_module('.' + name, __name__)
+if os.environ.get('A', 'b') == 'b' and sys.platform.startswith('linux'):
+    for n in sorted({'package', 'other'}):
+        m = importlib.import_module(n)
+"""
+    yield "classes", b"""class A(dict):
+    def __init__(self, *a, **k): super().__init__(*a, **k)
+    @property
+    def p(self): return self['x']
+    @classmethod
+    def c(cls): return cls(x=1)
+print(A.c().p)
+"""
+    yield "anything", b"bytes((1, 2)).decode() + 'x'\nstr.__mod__('%s')\nbytes.decode(object())\n"
+    yield "syntax", b"match x:\n  case {'a': [1, *_]}: pass\nasync def f(): await g\nx = y = (yield)\n"
+    yield "unfinished", b"def f(a, *, b: int = (1, [2, {"
+    random = 1  # of a generator whose numbers are the same everywhere
+    for number in range(24):
+        data = bytearray(b"\0")
+        for _ in range(300):
+            random = random * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
+            data.append(random >> 56)
+        yield f"program-{number}", bytes(data)
+
+
 def main():
     targets = {n[6:]: f for n, f in globals().items() if n.startswith("seeds_")}
     for target in sys.argv[1:] or sorted(targets):

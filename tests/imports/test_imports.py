@@ -113,6 +113,13 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "    __import__(os.path.splitext(os.path.basename(f))[0])\n"
                   "if (Path(__file__).parent / 'm_b.py').is_file(): import m_b\n",
         "m_a.py": "", "m_b.py": "", "m_g1.py": "", "m_g2.py": "", "m_x.py": ""},
+    # What a builtin type makes may be without a value, and be asked for a method of one.
+    "methods of builtin types on anything": {
+        "app.py": "import m_a\nunsafe = bytes((*range(0x21), 0x25, 0x7F)).decode() + '&='\n"
+                  "class Text(str): pass\nText('m').upper().encode().decode()\nstr.__mod__('%s', 1)\n"
+                  "for f in (str.lower, str.encode, bytes.decode, str.splitlines, str.isdigit):\n"
+                  "    try:\n        f(object())\n    except Exception:\n        pass\nimport m_b\n",
+        "m_a.py": "", "m_b.py": ""},
     "exec of a file": {
         "app.py": "import os\nscope = {}\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)),"
                   " 'values.txt')) as f:\n    exec(compile(f.read(), 'values', 'exec'), scope)\n"
