@@ -475,12 +475,18 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
   }
   if (found) return found;
   if (Ref known = loaded_module(full)) return known;
-  if (module->open || module->state == Module::kRunning)
-    return module->open ? opaque(module->spec.name, name)
-                        : raise("ImportError",
-                                fmt::format("cannot import name '{}' from partially initialized "
-                                            "module '{}' (most likely due to a circular import)",
-                                            name, module->spec.name));
+  if (module->open) {
+    Ref made = opaque(module->spec.name, name);
+    // It may be a submodule that native code has made, which programs look for in sys.modules
+    // (open3d gives them other names).
+    if (module->spec.kind == ModuleKind::kNative) dict_set(sys_modules_, full, made);
+    return made;
+  }
+  if (module->state == Module::kRunning)
+    return raise("ImportError",
+                 fmt::format("cannot import name '{}' from partially initialized module '{}' (most "
+                             "likely due to a circular import)",
+                             name, module->spec.name));
   return raise("ImportError", fmt::format("cannot import name '{}' from '{}' ({})", name,
                                           module->spec.name, module->spec.path));
 }
