@@ -460,7 +460,7 @@ Flow Interpreter::execute_with(const Stmt& statement) {
   for (size_t i = 0; i + 1 < statement.exprs.size(); i += 2) {
     Ref context = evaluate(*statement.exprs[i]);
     if (!context) return Flow::kRaise;
-    Ref entered = opaque();
+    Ref entered = context->type == Type::kPath ? context : opaque();  // importlib.resources.path
     if (Instance* manager = as<Instance>(context, Type::kInstance)) {
       if (manager->of->name == "suppress" && manager->arguments) {
         suppressed.push_back(manager->arguments);

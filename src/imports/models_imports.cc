@@ -47,18 +47,43 @@ Ref reload(I& in, Ref, const A& a) {
   return a.get(0) ? a.get(0) : in.opaque();
 }
 
+std::vector<std::string> texts_of(Ref value) {
+  std::vector<std::string> result;
+  if (Sequence* list = sequence_of(value))
+    for (Ref item : list->items)
+      if (const std::string_view* text = text_of(item)) result.emplace_back(*text);
+  return result;
+}
+
+// A loader of importlib.machinery, for one module.
+Instance* loader_of(I& in, Ref name, Ref path) {
+  Instance* loader = in.instance_of("Loader");
+  loader->names["name"] = name;
+  loader->names["path"] = path;
+  loader->open = true;
+  return loader;
+}
+
 Instance* describe(I& in, std::string_view name, std::string_view path) {
   Instance* spec = in.instance_of("ModuleSpec");
-  spec->names["name"] = in.string(name);
-  spec->names["origin"] = path.empty() ? in.none() : in.string(path);
-  Instance* loader = in.instance_of("Loader");
-  loader->names["name"] = in.string(name);
-  loader->names["path"] = path.empty() ? in.none() : in.string(path);
-  spec->names["loader"] = loader;
+  Ref full = in.string(name), file = path.empty() ? in.none() : in.string(path);
+  spec->names["name"] = full;
+  spec->names["origin"] = file;
+  spec->names["loader"] = loader_of(in, full, file);
   spec->names["submodule_search_locations"] = in.none();
   spec->names["has_location"] = in.boolean(!path.empty());
   spec->open = true;
   return spec;
+}
+
+Ref described(I& in, const ModuleSpec& spec) {
+  Instance* result = describe(in, spec.name, spec.path);
+  if (spec.is_package()) {
+    auto* search = in.list({});
+    for (const std::string& directory : spec.search) search->items.push_back(in.string(directory));
+    result->names["submodule_search_locations"] = search;
+  }
+  return result;
 }
 
 Ref find_spec(I& in, Ref, const A& a) {
@@ -76,13 +101,7 @@ Ref find_spec(I& in, Ref, const A& a) {
       in.clear_raised();
     return in.raised() ? nullptr : in.none();
   }
-  Instance* result = describe(in, spec->name, spec->path);
-  if (spec->is_package()) {
-    auto* search = in.list({});
-    for (const std::string& directory : spec->search) search->items.push_back(in.string(directory));
-    result->names["submodule_search_locations"] = search;
-  }
-  return result;
+  return described(in, *spec);
 }
 
 Ref spec_from_file(I& in, Ref, const A& a) {
@@ -101,23 +120,25 @@ Ref spec_from_file(I& in, Ref, const A& a) {
 Ref spec_from_loader(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(0, "name"));
   if (!name) return in.opaque();
-  Instance* spec = describe(in, *name, "");
-  if (a.get(1, "loader")) spec->names["loader"] = a.get(1, "loader");
+  Ref loader = a.get(1, "loader");
+  Instance* known = as<Instance>(loader, Type::kInstance);
+  const std::string_view* path = known ? text_of(known->names.get("path")) : nullptr;
+  Instance* spec = describe(in, *name, path ? *path : "");
+  if (loader) spec->names["loader"] = loader;
   return spec;
 }
 
-std::optional<ModuleSpec> file_spec(I& in, Ref value) {
+// Of a ModuleSpec ("origin") or a loader ("path").
+std::optional<ModuleSpec> file_spec(I& in, Ref value, std::string_view where = "origin") {
   Instance* spec = as<Instance>(value, Type::kInstance);
   if (!spec) return std::nullopt;
   const std::string_view* name = text_of(spec->names.get("name"));
-  const std::string_view* path = text_of(spec->names.get("origin"));
+  const std::string_view* path = text_of(spec->names.get(where));
   if (!name || !path) return std::nullopt;
   ModuleSpec result{std::string(*name), ModuleKind::kSource, std::string(*path), {}};
   for (const std::string& suffix : in.finder().extension_suffixes())
     if (path->ends_with(suffix)) result.kind = ModuleKind::kNative;
-  if (Sequence* list = sequence_of(spec->names.get("submodule_search_locations")))
-    for (Ref item : list->items)
-      if (const std::string_view* text = text_of(item)) result.search.emplace_back(*text);
+  result.search = texts_of(spec->names.get("submodule_search_locations"));
   return result;
 }
 
@@ -148,6 +169,66 @@ Ref exec_module(I& in, Ref, const A& a) {
   return in.run_module(module) ? in.none() : nullptr;
 }
 
+// importlib.machinery.SourceFileLoader(name, path) and its like.
+Ref loader_new(I& in, Ref, const A& a) {
+  Ref name = a.get(0, "fullname"), path = a.get(1, "path");
+  return loader_of(in, name ? name : in.opaque(), path ? path : in.opaque());
+}
+
+Ref load_module(I& in, Ref self, const A&) {
+  const auto spec = file_spec(in, self, "path");
+  return spec ? in.load_spec(*spec) : in.opaque();
+}
+
+// importlib.machinery.FileFinder(directory, (loader, suffixes), ...): torchvision asks it where its
+// own libraries lie.
+Ref file_finder_new(I& in, Ref, const A& a) {
+  Instance* finder = in.instance_of("FileFinder");
+  finder->names["path"] = a.get(0, "path") ? a.get(0, "path") : in.opaque();
+  auto* suffixes = in.list({});
+  for (size_t i = 1; i < a.positional.size(); i++) {
+    Sequence* details = sequence_of(a.positional[i]);
+    Sequence* some =
+        details && details->items.size() > 1 ? sequence_of(details->items[1]) : nullptr;
+    if (some) in.append(suffixes, some->items);
+    suffixes->open |= !some || some->open;
+  }
+  suffixes->open |= a.open;
+  finder->names["suffixes"] = suffixes;
+  finder->open = true;
+  return finder;
+}
+
+Ref file_finder_find_spec(I& in, Ref self, const A& a) {
+  Instance* finder = as<Instance>(self, Type::kInstance);
+  const std::string_view* name = text_of(a.get(0, "fullname"));
+  const std::string_view* path = finder ? text_of(finder->names.get("path")) : nullptr;
+  Sequence* suffixes = finder ? sequence_of(finder->names.get("suffixes")) : nullptr;
+  if (!name || !path || !suffixes) return in.opaque();
+  const std::string base = fmt::format("{}/{}", *path, name->substr(name->rfind('.') + 1));
+  for (const char* package : {"/__init__", ""})
+    for (const std::string& suffix : texts_of(suffixes)) {
+      const std::string file = base + package + suffix;
+      const auto status = in.tree().stat(file);
+      if (!status || !status->is_regular()) continue;
+      ModuleSpec spec{std::string(*name), ModuleKind::kSource, file, {}};
+      if (*package) spec.search = {base};
+      return described(in, spec);
+    }
+  return suffixes->open ? in.opaque() : in.none();
+}
+
+// importlib.machinery.PathFinder.find_spec(name, path)
+Ref path_finder_find_spec(I& in, Ref, const A& a) {
+  const std::string_view* name = text_of(a.get(0, "fullname"));
+  Ref path = a.get(1, "path");
+  if (!name) return in.opaque();
+  const bool everywhere = !path || path->type == Type::kNone;
+  if (!everywhere && !sequence_of(path)) return in.opaque();
+  const auto spec = in.finder().find(*name, everywhere ? in.finder().path() : texts_of(path));
+  return spec ? described(in, *spec) : in.none();
+}
+
 // pkgutil.iter_modules(path, prefix): what it yields has name, ispkg and module_finder.
 Ref iter_modules(I& in, Ref, const A& a) {
   std::vector<std::string> search;
@@ -166,6 +247,41 @@ Ref iter_modules(I& in, Ref, const A& a) {
     result->items.push_back(row);
   }
   return result;
+}
+
+// --- files of packages
+
+// A package's directory, as a path; the module may be given by name. Null: it cannot be imported.
+Ref resource_files(I& in, Ref, const A& a) {
+  Ref anchor = a.get(0, "anchor") ? a.get(0, "anchor") : a.get(0, "package");
+  if (const std::string_view* name = text_of(anchor); name && !(anchor = in.import_dotted(*name)))
+    return nullptr;
+  Module* module = as<Module>(anchor, Type::kModule);
+  if (!module || (!module->spec.is_package() && module->spec.path.empty())) return in.opaque();
+  if (module->spec.is_package()) return in.path(module->spec.search[0]);
+  return in.path(std::string_view(module->spec.path).substr(0, module->spec.path.rfind('/')));
+}
+
+Ref below(I& in, Ref directory, Ref name, Type type) {
+  const std::string_view *base = text_of(directory), *rest = text_of(name);
+  if (!directory || !base || !rest) return directory ? in.opaque() : nullptr;
+  const std::string path = fmt::format("{}{}{}", *base, rest->empty() ? "" : "/", *rest);
+  return type == Type::kPath ? in.path(path) : in.string(path);
+}
+
+// importlib.resources.path(package, resource): what it gives is a path when it is entered.
+Ref resource_path(I& in, Ref self, const A& a) {
+  return below(in, resource_files(in, self, a), a.get(1, "resource"), Type::kPath);
+}
+
+// pkg_resources.resource_filename(package_or_requirement, resource_name): text.
+Ref resource_filename(I& in, Ref self, const A& a) {
+  return below(in, resource_files(in, self, a), a.get(1, "resource_name"), Type::kStr);
+}
+
+Ref as_file(I& in, Ref, const A& a) {
+  Ref path = a.get(0, "path");
+  return path && path->type == Type::kPath ? path : in.opaque();
 }
 
 // --- native functions that open libraries
@@ -229,7 +345,29 @@ constexpr ModelRow kRows[] = {
     {"_frozen_importlib_external.spec_from_file_location", spec_from_file},
     {"_frozen_importlib.module_from_spec", module_from_spec},
     {"_frozen_importlib.ModuleSpec", spec_from_loader},
+    {"_frozen_importlib_external.SourceFileLoader", loader_new},
+    {"_frozen_importlib_external.ExtensionFileLoader", loader_new},
+    {"_frozen_importlib_external.FileFinder", file_finder_new},
+    {"_frozen_importlib_external.PathFinder.find_spec", path_finder_find_spec},
+    {"FileFinder.find_spec", file_finder_find_spec},
     {"Loader.exec_module", exec_module},
+    {"Loader.load_module", load_module},
+    {"importlib._common.files", resource_files},
+    {"importlib.resources.files", resource_files},
+    {"importlib.resources._common.files", resource_files},
+    {"importlib_resources.files", resource_files},
+    {"importlib_resources._common.files", resource_files},
+    {"importlib._common.as_file", as_file},
+    {"importlib.resources.as_file", as_file},
+    {"importlib.resources._common.as_file", as_file},
+    {"importlib_resources.as_file", as_file},
+    {"importlib_resources._common.as_file", as_file},
+    {"importlib.resources.path", resource_path},
+    {"importlib.resources._legacy.path", resource_path},
+    {"importlib.resources._functional.path", resource_path},
+    {"importlib_resources.path", resource_path},
+    {"importlib_resources._functional.path", resource_path},
+    {"pkg_resources.resource_filename", resource_filename},
     {"pkgutil.iter_modules", iter_modules},
     {"_ctypes.dlopen", ctypes_dlopen},
     {"_cffi_backend.load_library", cffi_load},

@@ -443,6 +443,8 @@ constexpr ModelRow kRows[] = {
     {"Path.joinpath", path_joinpath},
     {"Path.resolve", path_resolve},
     {"Path.absolute", path_self},
+    {"Path.__enter__", path_self},
+    {"Path.__exit__", returns_none},
     {"Path.expanduser", path_self},
     {"Path.as_posix", path_as_string},
     {"Path.__str__", path_as_string},

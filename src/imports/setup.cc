@@ -73,7 +73,7 @@ constexpr std::string_view kTypes[] = {
     "object", "type", "str",  "bytes",     "int",     "bool",      "float",      "list",
     "tuple",  "set",  "dict", "frozenset", "complex", "bytearray", "memoryview", "slice"};
 constexpr std::string_view kInternalTypes[] = {
-    "NoneType",  "ModuleType", "ModuleSpec", "Loader",      "PackageNotFoundError",
+    "NoneType",  "ModuleType", "ModuleSpec", "Loader",      "FileFinder", "PackageNotFoundError",
     "namespace", "File",       "Frame",      "Distribution"};
 
 }  // namespace
@@ -141,6 +141,13 @@ void Interpreter::install_values(Module* module) {
     for (const auto& [name, value] : kFlags) names[name] = integer(value);
   } else if (module->spec.name == "os") {
     names["environ"] = environment_;
+  } else if (module->spec.name == "_frozen_importlib_external") {
+    names["SOURCE_SUFFIXES"] = list({string(".py")});
+    names["BYTECODE_SUFFIXES"] = list({string(".pyc")});
+    auto* suffixes = list({});
+    for (const std::string& suffix : finder_.extension_suffixes())
+      suffixes->items.push_back(string(suffix));
+    names["EXTENSION_SUFFIXES"] = suffixes;
   } else if (module->spec.name == "importlib.metadata") {
     names["PackageNotFoundError"] = builtin_class("PackageNotFoundError");
   } else if (module->spec.name == "sys") {

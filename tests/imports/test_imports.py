@@ -120,6 +120,27 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "for f in (str.lower, str.encode, bytes.decode, str.splitlines, str.isdigit):\n"
                   "    try:\n        f(object())\n    except Exception:\n        pass\nimport m_b\n",
         "m_a.py": "", "m_b.py": ""},
+    "finders and loaders asked by hand": {
+        "app.py": "import importlib.machinery as mm, os\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+                  "f = mm.FileFinder(here, (mm.ExtensionFileLoader, mm.EXTENSION_SUFFIXES),"
+                  " (mm.SourceFileLoader, mm.SOURCE_SUFFIXES))\n"
+                  "if f.find_spec('m_gone') is None: import m_a\nelse: import m_x\n"
+                  "if f.find_spec('m_pkg').origin.endswith('m_pkg/__init__.py'): import m_b\nelse: import m_x\n"
+                  "mm.SourceFileLoader('named', f.find_spec('m_file').origin).load_module()\n"
+                  "if mm.PathFinder.find_spec('m_gone', [here]) is None: import m_c\n"
+                  "if mm.PathFinder.find_spec('m_file', [here]).name == 'm_file': import m_d\n",
+        "m_pkg/__init__.py": "", "m_file.py": "import m_e\n", "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "",
+        "m_e.py": "", "m_x.py": ""},
+    "files of packages": {
+        "app.py": "import importlib.resources as r, os\n"
+                  "with r.as_file(r.files('m_pkg') / 'flag.txt') as p:\n    if p.exists(): import m_a\n"
+                  "with r.path('m_pkg', 'flag.txt') as p:\n    if os.path.exists(str(p)): import m_b\n"
+                  "class Held:\n    def __init__(self, context): self._context = context\n"
+                  "    def __enter__(self): return self._context.__enter__()\n"
+                  "    def __exit__(self, *what): return self._context.__exit__(*what)\n"
+                  "with Held(r.path('m_pkg', 'none.txt')) as p:\n    if not p.exists(): import m_c\n"
+                  "if r.files('m_pkg').joinpath('none.txt').is_file(): import m_x\n",
+        "m_pkg/__init__.py": "", "m_pkg/flag.txt": "", "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
     "exec of a file": {
         "app.py": "import os\nscope = {}\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)),"
                   " 'values.txt')) as f:\n    exec(compile(f.read(), 'values', 'exec'), scope)\n"
