@@ -34,6 +34,17 @@ Ref model_issubclass(I& in, Ref, const A& a) {
   return type && a.get(1) ? in.boolean(in.is_subclass(type, a.get(1))) : in.opaque();
 }
 
+// Whether a native module's file has this name as a string of its own: so do the names of methods
+// and attributes stand there. That it has not tells nothing, libraries beside it may have it.
+bool is_named_in_file(I& in, const Opaque* attribute, std::string_view name) {
+  constexpr size_t kMostRead = 32 << 20;
+  const std::string library = in.library_of(attribute->name);
+  if (library.empty()) return false;
+  const auto file = in.tree().map(library);
+  if (!file || file->bytes().size() > kMostRead) return false;
+  return contains_string(file->bytes().text(), name);
+}
+
 Ref model_hasattr(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(1));
   if (!a.get(0) || !name) return in.opaque();
@@ -46,7 +57,8 @@ Ref model_hasattr(I& in, Ref, const A& a) {
     return in.boolean(false);
   }
   if (!value) return in.boolean(false);
-  if (value->type == Type::kOpaque) return in.opaque();
+  if (Opaque* unknown = as<Opaque>(value, Type::kOpaque))
+    return is_named_in_file(in, unknown, *name) ? in.boolean(true) : in.opaque();
   return in.boolean(true);
 }
 

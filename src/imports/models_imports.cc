@@ -1,8 +1,6 @@
 // importlib, pkgutil, and the native functions through which Python opens libraries.
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -321,11 +319,7 @@ Ref getcodec(I& in, Ref self, const A& a) {
   if (!name || !callee) return in.opaque();
   const auto file = in.tree().map(in.library_of(callee->name));
   if (!file) return in.opaque();
-  const std::string whole = fmt::format("{0}{1}{0}", '\0', *name);
-  const std::string_view text = file->bytes().text();
-  // Not find(): it stops at every zero of a file that is full of them.
-  if (!text.empty() && memmem(text.data(), text.size(), whole.data(), whole.size()))
-    return in.opaque();
+  if (contains_string(file->bytes().text(), *name)) return in.opaque();
   return in.raise("LookupError", "no such codec is supported.");
 }
 
