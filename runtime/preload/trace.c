@@ -164,6 +164,12 @@ static int silence_loader(void) {
 static void check_log(void) {
   int lost = 0, ended = 0;
   if (limits_files()) {
+    /* An empty file beside the log can still be made: it says why the log ends. */
+    char beside[kPathSize + 8];
+    const struct text path = text_of(log_path);
+    *put_text(put_text(beside, path.data, path.size), ".full", 5) = '\0';
+    long made = sys_open(beside, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (made >= 0) sys_close((int)made);
     silence_loader();
     __atomic_store_n(&state, kOff, __ATOMIC_RELEASE);
     return;

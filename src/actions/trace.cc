@@ -82,6 +82,11 @@ void assume_start(StartFacts& start, const Launch& launch, pid_t pid) {
   start.pid = pid;
 }
 
+// The tracer says so by a file beside the log.
+bool log_is_full(const Launch& launch, pid_t pid) {
+  return ::access(fmt::format("{}.{}.full", launch.log_prefix, pid).c_str(), F_OK) == 0;
+}
+
 // The processes and programs of one log file: a process may fork (its child writes into the same
 // file) and may replace its program.
 class LogReader {
@@ -196,7 +201,13 @@ Recording read_recording(const Launch& launch, const Finished& finished, bool ch
   }
   recording.trace.start.parent_pid = 0;
   recording.trace.exit_status = finished.status;
-  if (own.started() && WIFEXITED(finished.status) && launch.takes_loader_log && !own.saw_exit()) {
+  if (log_is_full(launch, finished.pid)) {
+    spots.push_back(
+        "the program limits the size of its files (RLIMIT_FSIZE), which leaves no room for the "
+        "log: "
+        "its calls after that are missing");
+  } else if (own.started() && WIFEXITED(finished.status) && launch.takes_loader_log &&
+             !own.saw_exit()) {
     spots.push_back(
         children
             ? "the program ended without running its destructors: it called _exit, or replaced "
@@ -221,6 +232,7 @@ Result<Recording> record_process(const RecordOptions& options,
                                  const std::vector<std::string>& command) {
   auto directory = LogDirectory::make();
   if (!directory) return tl::unexpected(directory.error());
+  if (options.children) directory->leave_to_survivors();
   auto launch = prepare_launch(options, command, directory->path());
   if (!launch) return tl::unexpected(launch.error());
   auto finished = run_launch(*launch, options);

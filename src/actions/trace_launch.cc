@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <system_error>
 
@@ -159,6 +160,21 @@ constexpr const char* kDirectoryName = "cohabit-trace-";
 constexpr const char* kLockName = "/lock";
 constexpr time_t kSettled = 60;  // seconds: a younger one may have no lock yet
 
+// Whether a process of this user was started with its log in this directory, and still runs. What
+// it starts needs the directory: without it ld.so writes its log to the standard output.
+bool is_used(const std::string& directory) {
+  const std::string wanted = "LD_DEBUG_OUTPUT=" + directory + "/";
+  std::error_code error;
+  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.find_first_not_of("0123456789") != name.npos) continue;
+    std::ifstream environment(at->path() / "environ", std::ios::binary);
+    for (std::string entry; std::getline(environment, entry, '\0');)
+      if (entry.starts_with(wanted)) return true;
+  }
+  return false;
+}
+
 void remove_abandoned(const std::string& base) {
   std::error_code error;
   for (fs::directory_iterator at(base, error), end; !error && at != end; at.increment(error)) {
@@ -170,7 +186,7 @@ void remove_abandoned(const std::string& base) {
       continue;
     const Descriptor lock(::open((path + kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     std::error_code ignored;
-    if (lock.is_open() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0)
+    if (lock.is_open() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 && !is_used(path))
       fs::remove_all(path, ignored);
   }
 }
@@ -209,7 +225,7 @@ Result<void> LogDirectory::check_room() const {
 
 LogDirectory::~LogDirectory() {
   std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (!path_.empty() && !(may_outlive_ && is_used(path_))) fs::remove_all(path_, ignored);
   if (lock_ >= 0) ::close(lock_);
 }
 

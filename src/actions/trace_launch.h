@@ -17,21 +17,26 @@ namespace cohabit {
 // A directory that goes away with its owner.
 class LogDirectory {
  public:
-  // Removes those of the same user that a killed process has left behind, too.
+  // Removes those of the same user that nobody uses any more, too.
   static Result<LogDirectory> make();
   LogDirectory(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
   LogDirectory(LogDirectory&& other) noexcept
-      : path_(std::exchange(other.path_, "")), lock_(std::exchange(other.lock_, -1)) {}
+      : path_(std::exchange(other.path_, "")),
+        lock_(std::exchange(other.lock_, -1)),
+        may_outlive_(other.may_outlive_) {}
   LogDirectory(const LogDirectory&) = delete;
   LogDirectory& operator=(const LogDirectory&) = delete;
   ~LogDirectory();
   const std::string& path() const { return path_; }
+  // Traced processes that run on keep it; the next trace after their end removes it.
+  void leave_to_survivors() { may_outlive_ = true; }
   // An error when the disk is full: who logs (ld.so, the tracer) has no way to say so.
   Result<void> check_room() const;
 
  private:
   std::string path_;
   int lock_ = -1;  // a descriptor whose lock says that the directory is in use
+  bool may_outlive_ = false;
 };
 
 // Everything the child needs between fork and exec, made before fork.

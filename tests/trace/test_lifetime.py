@@ -178,7 +178,28 @@ def test_a_limit_on_the_size_of_files(world, tmp_path: Path) -> None:
           return dlopen(words[1], RTLD_NOW) ? 7 : count;
         }""")
     library = compile_c(tmp_path, "libfirst.so", "int wanted;", *SHARED)
-    assert world.trace(command=[program, library], out=str(tmp_path / "out.trace")).status == 7
+    run = world.trace(command=[program, library], out=str(tmp_path / "out.trace"))
+    assert run.status == 7 and "RLIMIT_FSIZE" in str(run.end) and "_exit" not in str(run.end)
+
+
+def test_who_outlives_the_trace(world, tmp_path: Path) -> None:
+    """What a survivor starts later has a place for its log still, and writes none of it to its output."""
+    later, done = tmp_path / "later", tmp_path / "done"
+    script = f"while [ ! -e {later} ]; do sleep 0.05; done; /bin/echo told > {tmp_path}/said 2>&1; /bin/true; touch {done}"
+    command = ["/bin/sh", "-c", f"(setsid /bin/sh -c '{script}' > /dev/null 2>&1 &); exit 0"]
+    run = world.trace(command=command, options=("--children",), out=str(tmp_path / "out.trace"), TMPDIR=str(tmp_path))
+    assert run.status == 0
+    (left,) = tmp_path.glob("cohabit-trace-*")
+    os.utime(left, (0, 0))
+    world.trace(command=["/bin/true"], out=str(tmp_path / "other.trace"), TMPDIR=str(tmp_path))
+    assert left.exists(), "removed while a process still needs it"
+    later.touch()
+    while not done.exists():
+        time.sleep(0.02)
+    assert (tmp_path / "said").read_text() == "told\n"
+    while list(tmp_path.glob("cohabit-trace-*")):  # when the last of them is gone
+        os.utime(left, (0, 0))
+        world.trace(command=["/bin/true"], out=str(tmp_path / "other.trace"), TMPDIR=str(tmp_path))
 
 
 def test_a_library_that_is_gone_since(world, tmp_path: Path) -> None:
