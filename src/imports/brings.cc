@@ -76,19 +76,4 @@ bool Brings::may_need(const std::string& file, std::string_view module) {
   });
 }
 
-bool Brings::requires_itself(const std::string& file, std::string_view module) const {
-  const Distribution* wanted = provider(module);
-  if (!wanted) return false;
-  const std::string name = normal_name(wanted->name);
-  const auto owners = distributions_.owners(file);
-  return std::any_of(owners.begin(), owners.end(), [&](const Distribution* one) {
-    return std::any_of(one->requires_dist.begin(), one->requires_dist.end(),
-                       [&](const std::string& text) {
-                         const auto requirement = PackageRequirement::parse(text);
-                         return requirement && normal_name(requirement->name) == name &&
-                                requirement->applies(markers_, "");
-                       });
-  });
-}
-
 }  // namespace cohabit::python

@@ -25,8 +25,6 @@ class Brings {
   // False: `module` is of an installed distribution that the one of `file`, and what that requires,
   // do not ask for. True wherever metadata does not tell.
   bool may_need(const std::string& file, std::string_view module);
-  // True: the distribution of `file` itself asks for that of `module`, without an extra.
-  bool requires_itself(const std::string& file, std::string_view module) const;
 
  private:
   using Names = std::unordered_set<std::string>;

@@ -264,7 +264,7 @@ class Interpreter {
   Ref import_one(std::string_view name, Ref parent);
   Ref load_source(Module* module);
   Ref load_native(Module* module);
-  bool is_needed(const std::string& native, bool compiled_python, const NativeImport& wanted);
+  bool may_need(const std::string& native, std::string_view wanted);
   const NativeStrings* strings_of(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
   Ref ask_custom_finders(std::string_view name);

@@ -398,18 +398,12 @@ bool Interpreter::needs_back(const std::string& name, const Module& importer) {
   return text && text->find(importer.spec.name) != std::string::npos;
 }
 
-// Whether the import stands at the native module's level, by its name and by what its distribution
-// requires. Many take NumPy's C interface where it is there, and do not require it. In compiled
-// Python a word without a dot that is a required package's name is hardly anything else.
-bool Interpreter::is_needed(const std::string& native, bool compiled_python,
-                            const NativeImport& wanted) {
+// Many take NumPy's C interface where it is there, and do not require it.
+bool Interpreter::may_need(const std::string& native, std::string_view wanted) {
+  if (wanted.substr(0, wanted.find('.')) == "numpy") return true;
   if (!cache_.brings)
     cache_.brings = std::make_shared<Brings>(distributions_, finder_.interpreter());
-  const std::string_view name = wanted.name;
-  if (!wanted.likely)
-    return compiled_python && name.find('.') == name.npos &&
-           cache_.brings->requires_itself(native, name);
-  return name.substr(0, name.find('.')) == "numpy" || cache_.brings->may_need(native, name);
+  return cache_.brings->may_need(native, wanted);
 }
 
 Ref Interpreter::load_native(Module* module) {
@@ -437,9 +431,8 @@ Ref Interpreter::load_native(Module* module) {
   scope->module = module;
   frames_.push_back({scope, 0, nullptr});
   for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_)) {
-    if (loaded_module(wanted.name)) continue;
-    if (!is_needed(module->spec.path, strings->compiled_python, wanted)) continue;
-    if (needs_back(wanted.name, *module)) continue;
+    if (!wanted.likely || loaded_module(wanted.name) || needs_back(wanted.name, *module)) continue;
+    if (!may_need(module->spec.path, wanted.name)) continue;
     if (!import_dotted(wanted.name)) clear_raised();
   }
   for (const std::string& own : own_submodules(*strings, module->spec))
