@@ -41,23 +41,27 @@ class WorkerCrashed(WorkerError):
     exit_status    its exit status, or None
     stderr         the end of what it wrote to standard error, at most 64 KiB
     python_frames  lines of Python's fault handler: what Python code ran, innermost first
-    native_frames  lines of the C stack, where the worker's Python writes one (3.14 and newer); else empty
-    explanation    what `cohabit why` says to `stderr` (its JSON report), or None
+    native_frames  where in native code it was, innermost first: "function +0x12 in library.so"; functions that a library does
+                   not export have no name; empty where nothing could tell (SIGKILL; no native command)
+    explanation    what `cohabit why` says to `stderr`, the frames and the signal (its JSON report), or None
     reason         why Cohabit ended it, or None
     """
 
     def __init__(self, worker: str, status: int, stderr: str, reason: str | None = None,
-                 explanation: dict[str, Any] | None = None):
+                 explanation: dict[str, Any] | None = None, native_frames: tuple[str, ...] = ()):
         self.worker, self.stderr, self.reason, self.explanation = worker, stderr, reason, explanation
         self.signal = -status if status < 0 else None
         self.exit_status = status if status >= 0 else None
-        self.python_frames, self.native_frames = frames_of(stderr)
-        super().__init__(worker, status, stderr, reason, explanation)
+        self.python_frames, of_python = frames_of(stderr)  # Python 3.14 writes native ones itself
+        self.native_frames = list(native_frames) or of_python
+        super().__init__(worker, status, stderr, reason, explanation, native_frames)
 
     def __str__(self) -> str:
         text = f"worker {self.worker} " + (f"was ended: {self.reason}" if self.reason else self._end())
         if self.python_frames:
             text += ", in" + "".join("\n  " + frame for frame in self.python_frames[:10])
+        if self.native_frames:
+            text += "\nnative code:" + "".join("\n  " + frame for frame in self.native_frames[:8])
         answers = (self.explanation or {}).get("answers") or []
         if answers:
             text += f"\n{answers[0].get('headline') or answers[0].get('mechanism')} (cohabit why: {answers[0].get('mechanism')})"

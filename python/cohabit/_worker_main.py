@@ -883,8 +883,8 @@ class Target:
 
 
 class Server:
-    def __init__(self, link: Link, control: Packets, parent: int):
-        self.link, self.control, self.parent = link, control, parent
+    def __init__(self, link: Link, control: Packets, parent: int, tells_of_crashes: bool):
+        self.link, self.control, self.parent, self.tells_of_crashes = link, control, parent, tells_of_crashes
         self.current: int | None = None  # the call whose code runs
         self.cancelled: set[int] = set()
         self.target: Target | None = None
@@ -943,6 +943,8 @@ class Server:
     def _start(self, settings: dict) -> dict:
         self.target = Target(settings)
         self.link.pickle = settings["pickle"] and self.target.agrees_to_pickle()
+        if self.tells_of_crashes:
+            map_unwinder()  # only now: what was imported has had the first choice
         return {"python": "%d.%d.%d" % sys.version_info[:3], "executable": sys.executable, "pid": os.getpid(),
                 "pickle": self.link.pickle}
 
@@ -1012,13 +1014,33 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def forget_crash_library() -> None:
+    """It was preloaded for this process, not for those that this one starts."""
+    before = os.environ.pop("LD_PRELOAD", "").rpartition(":")[0]
+    if before:
+        os.environ["LD_PRELOAD"] = before
+    os.environ.pop("COHABIT_CRASH_REPORT", None)
+
+
+def map_unwinder() -> None:
+    """What finds the frames of a crash. C++ code brings it; a process without one gets it as glibc itself would map it."""
+    try:
+        with open("/proc/self/maps") as maps:
+            if not any("/libgcc_s" in line for line in maps):
+                ctypes.CDLL("libgcc_s.so.1")
+    except OSError:
+        pass  # then there is the place of a crash alone
+
+
 def main() -> None:
     import faulthandler
 
-    data, control, ours, theirs, parent = map(int, sys.argv[1:])
+    data, control, ours, theirs, parent, *crash = map(int, sys.argv[1:])
     die_with_parent(parent)
-    for file in (data, control, ours, theirs):
+    for file in (data, control, ours, theirs, *crash):
         os.set_inheritable(file, False)
+    if crash:
+        forget_crash_library()
     stream = socket.socket(fileno=data)
     peer, user, _ = struct.unpack("3i", stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if (peer, user) != (parent, os.getuid()):
@@ -1028,7 +1050,7 @@ def main() -> None:
         output.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     sys.argv[1:] = []
     try:
-        Server(Link(stream, ours, theirs), Packets(socket.socket(fileno=control)), parent).serve()
+        Server(Link(stream, ours, theirs), Packets(socket.socket(fileno=control)), parent, bool(crash)).serve()
     except BaseException:  # no waiting for threads of others: the caller waits
         import traceback
 

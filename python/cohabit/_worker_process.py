@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import _native_frames, _worker_keeper
 from . import _worker_main as wire
 from ._worker_errors import WorkerCrashed, WorkerStartError
 
@@ -90,14 +91,44 @@ class Output:
         return b"".join(self.tail)[-TAIL:].decode(errors="replace")
 
 
+class Keeper:
+    """The process that ends what workers have started, should this one end without a word (_worker_keeper.py)."""
+
+    def __init__(self, spec: Spec):
+        command = [spec.python, "-I", "-S", os.path.realpath(_worker_keeper.__file__), str(os.getpid())]
+        self.popen: subprocess.Popen[bytes] | None = None
+        try:
+            self.popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                          bufsize=0, start_new_session=True, env=spec.environ, cwd="/")
+        except OSError:
+            pass  # the workers end with the caller all the same
+
+    def tell(self, sign: str, group: int) -> None:
+        try:
+            if self.popen is not None:
+                self.popen.stdin.write(f"{sign}{group}\n".encode())  # type: ignore[union-attr]
+        except OSError:
+            pass  # it was ended by somebody
+
+    def close(self) -> None:
+        if self.popen is None:
+            return
+        self.popen.stdin.close()  # type: ignore[union-attr]
+        try:
+            self.popen.wait(2)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+
+
 class Process:
     """Made, watched and ended by the supervisor's thread only; a caller that holds it may talk through `link`.
 
     The sockets are pairs that the child inherits: they have no name, so nobody else can connect.
     """
 
-    def __init__(self, spec: Spec, prefix: str):
-        self.spec, self.prefix = spec, prefix
+    def __init__(self, spec: Spec, prefix: str, keeper: Keeper):
+        self.spec, self.prefix, self.keeper = spec, prefix, keeper
         self.reason: str | None = None
         self.status: int | None = None
         self.over = threading.Event()
@@ -105,6 +136,8 @@ class Process:
         self.pinged: float | None = None
         self.heard = self.started = time.monotonic()
         self.files = [wire.memory_file("cohabit-arguments"), wire.memory_file("cohabit-results")]
+        self.crash_file = wire.memory_file("cohabit-crash")
+        self.crash_report = b""
         data, their_data = socket.socketpair()
         self.control, their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setblocking(False)
@@ -117,7 +150,9 @@ class Process:
                 data.close()
                 self.control.close()
                 self._close_files()
+                os.close(self.crash_file)
                 raise WorkerStartError(f"cannot run {spec.python}: {error.strerror}") from None
+        keeper.tell("+", self.popen.pid)
         self.outputs = {self.popen.stdout: Output(prefix, spec.log), self.popen.stderr: Output(prefix, spec.log)}
         for pipe in self.outputs:
             os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
@@ -126,9 +161,14 @@ class Process:
     def _start(self, data: socket.socket, control: socket.socket) -> subprocess.Popen[bytes]:
         files = [data.fileno(), control.fileno(), self.files[1], self.files[0]]
         command = [self.spec.python, os.path.realpath(wire.__file__), *map(str, files), str(os.getpid())]
+        library, environ = _native_frames.find_library(), self.spec.environ
+        if library is not None:
+            files.append(self.crash_file)
+            command.append(str(self.crash_file))
+            environ = _native_frames.with_library(environ, library, self.crash_file)
         # A session of its own: Ctrl-C at the terminal is for the caller, and the group can be ended as one.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                bufsize=0, pass_fds=files, start_new_session=True, env=self.spec.environ,
+                                bufsize=0, pass_fds=files, start_new_session=True, env=environ,
                                 cwd=self.spec.directory)
 
     def begin(self) -> None:
@@ -191,10 +231,14 @@ class Process:
             self.kill(self.reason or "it gave up its connection")
             self.popen.wait()
         self.status = self.popen.returncode
+        if self.status < 0 and self.reason is None:
+            self.crash_report = _native_frames.read_report(self.crash_file)
+        os.close(self.crash_file)
         try:  # what it started must not stay behind
             os.killpg(self.popen.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
+        self.keeper.tell("-", self.popen.pid)
         for pipe, output in self.outputs.items():
             for _ in range(64):  # a child of it may still write: not until the end
                 before = output.kept, output.rest
@@ -222,19 +266,26 @@ class Process:
             os.close(file)
 
     def crash(self) -> WorkerCrashed:
-        """The end as an exception; asks `cohabit why` about the last words."""
+        """The end as an exception; asks the native command for names of frames, and `cohabit why` about the last words."""
         self.over.wait(30)
+        status = self.status if self.status is not None else 0
         stderr = self.outputs[self.popen.stderr].text()
-        explanation = _explain(stderr) if stderr.strip() and self.reason is None else None
-        return WorkerCrashed(self.prefix, self.status if self.status is not None else 0, stderr, self.reason, explanation)
+        frames = _native_frames.frames_of(self.crash_report, self.popen.pid, -status)
+        explanation = None
+        if self.reason is None:
+            words = [stderr, *(f"#{i} {frame}" for i, frame in enumerate(frames)), signal.strsignal(-status) if status < 0 else ""]
+            explanation = _explain("\n".join(filter(str.strip, map(str, words))))
+        return WorkerCrashed(self.prefix, status, stderr, self.reason, explanation, tuple(frames))
 
 
-def _explain(stderr: str) -> dict[str, Any] | None:
+def _explain(words: str) -> dict[str, Any] | None:
     from . import command
 
     import json
+    if not words:
+        return None
     try:
-        answer = subprocess.run([command(), "why", "-", "--format", "json"], input=stderr.encode(errors="replace"),
+        answer = subprocess.run([command(), "why", "-", "--format", "json"], input=words.encode(errors="replace"),
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=10, check=False)
         return json.loads(answer.stdout) if answer.returncode in (0, 1) else None
     except (OSError, subprocess.SubprocessError, ValueError):

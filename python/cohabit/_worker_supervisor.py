@@ -18,7 +18,7 @@ from typing import Any
 from . import _worker_main as wire
 from ._worker_errors import WorkerClosed, WorkerError, WorkerStartError
 from ._worker_pool import BUSY, DOWN, FAILED, STARTING, Lane, Pool
-from ._worker_process import Process
+from ._worker_process import Keeper, Process
 
 
 def supervise(pool: Pool) -> Pool:
@@ -38,6 +38,7 @@ class Supervisor:
 
     def run(self) -> None:
         pool = self.pool
+        self.keeper = Keeper(pool.spec)
         try:
             while True:
                 pool.repair()
@@ -60,6 +61,7 @@ class Supervisor:
         for lane in pool.lanes:
             if lane.process is not None:  # only after a mistake of ours
                 lane.process.kill("the supervision failed")
+        self.keeper.close()
         with pool.lock:
             pool.closing = pool.closing or 0.0
             pool.dismiss(WorkerClosed(f"worker {pool.spec.name} was closed"))
@@ -130,7 +132,7 @@ class Supervisor:
         pool = self.pool
         prefix = pool.spec.name if len(pool.lanes) == 1 else f"{pool.spec.name} {lane.index}"
         try:
-            process = Process(pool.spec, prefix)
+            process = Process(pool.spec, prefix, self.keeper)
         except (WorkerStartError, OSError) as error:
             self._give_up(lane, error if isinstance(error, WorkerStartError) else WorkerStartError(str(error)))
             return

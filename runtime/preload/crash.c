@@ -17,7 +17,10 @@
  *
  * Programs install handlers of their own (faulthandler, glog, abseil). sigaction and signal are
  * ours for these five signals: what they install is remembered and called after us, and what they
- * ask for is what they have installed. A process that dies does it by its own signal.
+ * ask for is what they have installed. A process that dies does it by its own signal. In a child
+ * they are the real ones: behind vfork it would write into our memory (subprocess puts all handlers
+ * back there). In the main thread sigaltstack is ours as well: stacks that programs set for their
+ * handlers can have 8 KiB, which is too small for the unwinder beside the registers of AVX-512.
  *
  * Without the variable, or where it holds no descriptor of a regular file, nothing is done. What
  * must not be in here is told in trace.c.
@@ -37,6 +40,7 @@ enum { kGoOn = 0, kEndOfStack = 5 }; /* _Unwind_Reason_Code */
 
 typedef int sigaction_function(int, const struct sigaction*, struct sigaction*);
 typedef sighandler_t signal_function(int, sighandler_t);
+typedef int sigaltstack_function(const stack_t*, stack_t*);
 typedef int backtrace_function(int (*)(void*, void*), void*);
 typedef uintptr_t address_function(void*);
 
@@ -44,7 +48,9 @@ static const int kCrashes[kSignals] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}
 
 static sigaction_function* real_sigaction;
 static signal_function* real_signal;
+static sigaltstack_function* real_sigaltstack;
 static struct sigaction actions[kSignals]; /* the program's */
+static stack_t stack_of_program = {NULL, SS_DISABLE, 0};
 static int ready;
 static int descriptor = -1;
 static struct stat file;
@@ -180,6 +186,12 @@ static struct sigaction* action_of(int number) {
   return NULL;
 }
 
+/* None: the system has it. */
+static struct sigaction* kept_action(int number) {
+  struct sigaction* kept = ready ? action_of(number) : NULL;
+  return kept && sys_getpid() == owner ? kept : NULL;
+}
+
 static void copy_action(struct sigaction* to, const struct sigaction* from) {
   const unsigned char* source = (const unsigned char*)from;
   for (unsigned i = 0; i < sizeof *to; ++i) ((unsigned char*)to)[i] = source[i];
@@ -213,7 +225,7 @@ static void on_crash(int number, siginfo_t* info, void* context) {
 }
 
 EXPORTED int sigaction(int number, const struct sigaction* wanted, struct sigaction* before) {
-  struct sigaction* kept = ready ? action_of(number) : NULL;
+  struct sigaction* kept = kept_action(number);
   if (!kept) {
     if (!real_sigaction) real_sigaction = (sigaction_function*)next_function("sigaction");
     return real_sigaction ? real_sigaction(number, wanted, before) : -1;
@@ -226,7 +238,7 @@ EXPORTED int sigaction(int number, const struct sigaction* wanted, struct sigact
 }
 
 EXPORTED sighandler_t signal(int number, sighandler_t handler) {
-  struct sigaction* kept = ready ? action_of(number) : NULL;
+  struct sigaction* kept = kept_action(number);
   if (!kept) {
     if (!real_signal) real_signal = (signal_function*)next_function("signal");
     return real_signal ? real_signal(number, handler) : SIG_ERR;
@@ -235,6 +247,17 @@ EXPORTED sighandler_t signal(int number, sighandler_t handler) {
   clear_action(kept);
   kept->sa_handler = handler;
   return before;
+}
+
+EXPORTED int sigaltstack(const stack_t* wanted, stack_t* before) {
+  if (!ready || sys_gettid() != owner) {
+    if (!real_sigaltstack) real_sigaltstack = (sigaltstack_function*)next_function("sigaltstack");
+    return real_sigaltstack ? real_sigaltstack(wanted, before) : -1;
+  }
+  const stack_t old = stack_of_program;
+  if (wanted) stack_of_program = *wanted;
+  if (before) *before = old;
+  return 0;
 }
 
 /* --- the start --- */

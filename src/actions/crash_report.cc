@@ -1,14 +1,18 @@
 #include "actions/crash_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "base/paths.h"
 #include "base/rows.h"
 #include "base/tree.h"
 #include "facts/elf/object.h"
+#include "findings/mangled.h"
 
 namespace cohabit {
 namespace {
@@ -176,6 +180,15 @@ std::vector<NativeFrame> read_crash_report(std::string_view report, pid_t proces
     }
   }
   return frames;
+}
+
+std::string frame_text(const NativeFrame& frame) {
+  constexpr size_t kLongestName = 120;  // of a template's instance
+  if (frame.library.empty()) return fmt::format("{:#x}, in no library", frame.offset);
+  std::string name = frame.symbol.empty() ? "" : demangle(frame.symbol);
+  if (name.size() > kLongestName) name = name.substr(0, kLongestName) + "...";
+  return fmt::format("{}{}+{:#x} in {}", name, name.empty() ? "" : " ", frame.offset,
+                     last_part(frame.library));
 }
 
 }  // namespace cohabit

@@ -22,4 +22,7 @@ struct NativeFrame {
 // none of it. It is read as what a damaged process may have written.
 std::vector<NativeFrame> read_crash_report(std::string_view report, pid_t process, int signal);
 
+// For people: "function +0x12 in library.so".
+std::string frame_text(const NativeFrame& frame);
+
 }  // namespace cohabit

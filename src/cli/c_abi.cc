@@ -78,6 +78,7 @@ int run(int argc, char** argv) {
   cohabit::add_snapshot_commands(app, exit_code);
   cohabit::add_clean_command(app, exit_code);
   cohabit::add_guard_command(app, exit_code);
+  cohabit::add_crash_frames_command(app, exit_code);
   cohabit::add_kernel_command(app, exit_code);
   try {
     std::vector<char*> arguments = with_log_named(argc, argv);

@@ -24,6 +24,7 @@ void add_explain_command(CLI::App& app, int& exit_code);
 void add_why_command(CLI::App& app, int& exit_code);
 void add_snapshot_commands(CLI::App& app, int& exit_code);
 void add_guard_command(CLI::App& app, int& exit_code);
+void add_crash_frames_command(CLI::App& app, int& exit_code);  // for the Python package
 void add_kernel_command(CLI::App& app, int& exit_code);
 
 }  // namespace cohabit

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/paths.h"
 #include "cli/arguments.h"
-#include "findings/mangled.h"
 #include "repair/repair.h"
 #include "report/printable.h"
 
@@ -17,15 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownFrames = 8;
-constexpr size_t kLongestName = 120;  // of a template's instance
-
-std::string frame_text(const NativeFrame& frame) {
-  if (frame.library.empty()) return fmt::format("{:#x}, in no library", frame.offset);
-  std::string name = frame.symbol.empty() ? "" : demangle(frame.symbol);
-  if (name.size() > kLongestName) name = name.substr(0, kLongestName) + "...";
-  return fmt::format("{}{}+{:#x} in {}", name, name.empty() ? "" : " ", frame.offset,
-                     last_part(frame.library));
-}
 
 std::string crash_text(const VerifiedRow& row) {
   std::string text;

@@ -125,7 +125,8 @@ def test_a_call_of_nothing_has_its_caller(crash) -> None:
     "import faulthandler; faulthandler.enable(); faulthandler.disable()",
     "import signal; signal.signal(signal.SIGSEGV, signal.SIG_DFL)",
     "import signal; signal.signal(signal.SIGABRT, signal.SIG_IGN)",
-], ids=["faulthandler", "disabled", "default", "another"])
+    "import faulthandler, subprocess; faulthandler.enable(); subprocess.run(['true'])",
+], ids=["faulthandler", "disabled", "default", "another", "a child"])
 def test_handlers_of_the_program(crash, before: str) -> None:
     told = crash(0, before)
     assert told["detail"].startswith("signal 11") and told["names"][:2] == ["fall_over", "enter"]

@@ -56,6 +56,34 @@ class Service:
     def read_null(self):
         ctypes.string_at(0)
 
+    def enter_library(self, path, how):
+        ctypes.CDLL(path).enter(how)
+
+    def environ_of_child(self):
+        import subprocess
+
+        return subprocess.check_output(["env"]).decode().splitlines()
+
+    def handler_stacks(self, size):
+        """Sets one in this thread, a larger one in another; what each is told that it has."""
+        class Stack(ctypes.Structure):
+            _fields_ = [("address", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+
+        self.rooms, told = [], []
+
+        def change(size):
+            self.rooms.append(ctypes.create_string_buffer(size))
+            wanted, now = Stack(ctypes.addressof(self.rooms[-1]), 0, size), Stack()
+            assert ctypes.CDLL(None).sigaltstack(ctypes.byref(wanted), None) == 0
+            assert ctypes.CDLL(None).sigaltstack(None, ctypes.byref(now)) == 0 and now.address == wanted.address
+            told.append(now.size)
+
+        change(size)
+        thread = threading.Thread(target=change, args=(size + 4096,))
+        thread.start()
+        thread.join()
+        return told
+
     def complain_and_abort(self, text):
         print(text, file=sys.stderr, flush=True)
         os.abort()

@@ -1,7 +1,10 @@
 """Real frameworks that do not go together in one process, each in a worker, arrays between them."""
 from __future__ import annotations
 
+import signal
 import subprocess
+
+import pytest
 
 import places
 from test_examples import environment_with_torch
@@ -26,6 +29,20 @@ def test_tensorflow_paddle_and_torch_together() -> None:
     alone = subprocess.run([env + "/bin/python", "-c", "import tensorflow, paddle"], capture_output=True, timeout=250)
     assert alone.returncode < 0, "in one process they crash"
     places.run_caller(places.arrays("3.11"), PAIRS.format(env=env), timeout=300)
+
+
+def test_their_crash_in_one_worker_names_the_library(tmp_path, monkeypatch, cohabit) -> None:
+    import cohabit as package
+
+    (tmp_path / "both.py").write_text("class Both:\n    def load(self):\n        import tensorflow, paddle\n\n\nmake = Both\n")
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    with package.Worker("both", env=environment_with_torch(), setup="both:make", path=tmp_path, log=False) as worker:
+        with pytest.raises(package.WorkerCrashed) as caught:
+            worker.call("load", timeout=250)
+    error = caught.value
+    assert error.signal in (signal.SIGSEGV, signal.SIGABRT) and len(error.native_frames) > 3, error
+    assert any("libpaddle.so" in frame or "tensorflow" in frame for frame in error.native_frames), error
+    assert error.explanation and error.explanation["answers"] and "paddle" in "".join(error.python_frames), error
 
 
 VERSIONS = """

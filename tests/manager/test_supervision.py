@@ -45,6 +45,98 @@ def test_a_crash_tells_signal_frames_and_last_words(make_worker, monkeypatch, co
     assert worker.call("echo", 1) == 1
 
 
+CRASHING = """
+#include <stdlib.h>
+void (*nothing)(void);
+void fall_over(void) { *(volatile int*)0 = 1; }
+void give_up(void) { abort(); }
+void call_nothing(void) { nothing(); __asm__ volatile(""); }
+void overflow_stack(int n) { volatile char room[4096]; room[0] = (char)n; overflow_stack(n + room[0]); room[1] = 1; }
+void enter(int how) { how == 0 ? fall_over() : how == 1 ? give_up() : how == 2 ? call_nothing() : overflow_stack(1); __asm__ volatile(""); }
+"""
+
+
+@pytest.fixture(scope="module")
+def crashing(tmp_path_factory) -> str:
+    place = tmp_path_factory.mktemp("crash")
+    (place / "falls.c").write_text(CRASHING)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-fno-optimize-sibling-calls", "-fno-inline", "-w", "-o", place / "libfalls.so",
+                    place / "falls.c"], check=True)
+    return str(place / "libfalls.so")
+
+
+@pytest.mark.parametrize("version", ("3.8", "3.9", "3.11", "3.13"))
+def test_native_frames_in_each_python(make_worker, monkeypatch, cohabit, crashing, version: str) -> None:
+    import cohabit as package
+
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    worker = make_worker(env=places.interpreter(version), log=False)
+    # A child by vfork sets handlers back in memory that it shares; Python's own must be called all the same.
+    for how, number, names in ((0, signal.SIGSEGV, ["fall_over", "enter"]), (1, signal.SIGABRT, ["give_up", "enter"]),
+                               (2, signal.SIGSEGV, ["call_nothing"]), (3, signal.SIGSEGV, ["overflow_stack"])):
+        with pytest.raises(package.WorkerCrashed) as caught:
+            worker.call("environ_of_child")
+            worker.call("enter_library", crashing, how)
+        error = caught.value
+        here = [frame.split()[0] for frame in error.native_frames if frame.endswith(" in libfalls.so")]
+        assert error.signal == number and here[:len(names)] == names, error.native_frames
+        assert any("enter_library" in frame for frame in error.python_frames), "Python's own handler is called as well"
+        assert error.native_frames[0] in str(error)
+    with pytest.raises(package.WorkerCrashed) as caught:
+        worker.call("read_null")
+    assert caught.value.native_frames[0].partition(" in ")[2].startswith("libc"), caught.value.native_frames
+    assert any("_ctypes" in frame or "libffi" in frame for frame in caught.value.native_frames)
+
+
+def test_the_programs_stack_for_handlers_is_what_it_asks_for(make_worker, monkeypatch, cohabit) -> None:
+    import cohabit as package
+
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    worker = make_worker(log=False)
+    size, in_thread = worker.call("handler_stacks", 8192)
+    assert size == 8192 and in_thread == 12288
+    with pytest.raises(package.WorkerCrashed) as caught:
+        worker.call("read_null")
+    assert len(caught.value.native_frames) > 1 and caught.value.python_frames
+
+
+def test_native_frames_reach_why(make_worker, monkeypatch, cohabit, crashing) -> None:
+    import cohabit as package
+    from cohabit import _worker_process as inside
+
+    asked: list[str] = []
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    monkeypatch.setattr(inside, "_explain", asked.append)
+    with pytest.raises(package.WorkerCrashed):
+        make_worker(log=False).call("enter_library", crashing, 0)
+    assert "Fatal Python error" in asked[0] and "#0 fall_over" in asked[0] and asked[0].endswith("Segmentation fault")
+
+
+@pytest.mark.parametrize("library", ("none", "text"))
+def test_without_the_library_a_crash_is_told_all_the_same(make_worker, monkeypatch, cohabit, tmp_path, library: str) -> None:
+    import cohabit as package
+
+    (tmp_path / "text").write_text("no library")
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    monkeypatch.setenv("COHABIT_CRASH_LIBRARY", str(tmp_path / library))
+    worker = make_worker(log=False)
+    with pytest.raises(package.WorkerCrashed, match="SIGSEGV") as caught:
+        worker.call("read_null")
+    assert caught.value.native_frames == [] and caught.value.python_frames
+    assert worker.call("echo", 1) == 1
+
+
+def test_what_a_worker_starts_has_the_callers_preloads(make_worker, monkeypatch, cohabit, tmp_path) -> None:
+    import cohabit as package
+
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    for before in (None, "", str(tmp_path / "theirs.so")):
+        worker = make_worker(log=False, environ={"LD_PRELOAD": before})
+        seen = [line for line in worker.call("environ_of_child") if line.startswith(("LD_PRELOAD", "COHABIT_CRASH"))]
+        assert seen == ([f"LD_PRELOAD={before}"] if before else []), seen
+        assert worker.call("environ", "LD_PRELOAD") == (before or None)
+
+
 def test_a_worker_killed_while_idle_is_replaced(make_worker) -> None:
     worker = make_worker()
     pid = worker.call("pid")
@@ -168,6 +260,20 @@ def test_the_callers_kill_ends_the_workers() -> None:
     caller.communicate()
 
 
+def test_the_callers_kill_ends_what_the_workers_started() -> None:
+    """Also where a fork of the caller holds every descriptor of it."""
+    caller, pids = start_caller("""
+print(worker.call("child"), flush=True)
+if os.fork() == 0: time.sleep(5); os._exit(0)
+time.sleep(1000)""")
+    assert caller.stdout
+    child = int(caller.stdout.readline())
+    assert places.alive(child)
+    caller.kill()
+    assert gone([*pids, child], 4)
+    caller.communicate()
+
+
 def test_the_callers_kill_at_any_moment_of_a_start(tmp_path: Path) -> None:
     """Between the fork, the request for the death signal and the first call there is no gap."""
     code = f"""
@@ -276,7 +382,7 @@ def test_no_descriptor_stays(make_worker) -> None:
         worker.call("echo", b"x" * 100000)
         worker.close()
     assert len(os.listdir("/proc/self/fd")) <= files
-    assert not any("cohabit" in name for name in os.listdir("/dev/shm"))
+    assert not any(word in name for name in os.listdir("/dev/shm") for word in ("arguments", "results", "crash"))
 
 
 def test_the_worker_holds_no_descriptor_of_the_caller(make_worker, tmp_path: Path) -> None:
@@ -284,7 +390,7 @@ def test_the_worker_holds_no_descriptor_of_the_caller(make_worker, tmp_path: Pat
         os.set_inheritable(file.fileno(), True)
         files = make_worker().call("open_files")
     assert not any("secret" in name for name in files)
-    assert sum("memfd:cohabit" in name for name in files) <= 2
+    assert sum("memfd:cohabit" in name for name in files) <= 3, "arguments, results, the report of a crash"
 
 
 def test_what_an_interrupt_cut_off_is_finished(make_worker) -> None:
