@@ -45,8 +45,8 @@ KEEP = 256 << 20  # unused arena memory that is kept for the next call
 YOURS, SHARED = 1, 2  # flags of a block: in the receiver's own arena; the sender can still see it
 SCALAR, FORTRAN, PLAIN = 1, 2, 4  # flags of an array: NumPy scalar; transposed; a memoryview
 
-_BYTES, _STR, _TUPLE, _DICT = b"bstd"
-_CONTAINERS = frozenset(b"ltd")
+_BYTES, _STR, _TUPLE, _DICT, _RECORDS = b"bstdr"
+_CONTAINERS = frozenset(b"ltdr")
 _TWO_U32 = struct.Struct("<II")
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _I64, _F64 = struct.Struct("<q"), struct.Struct("<d")
@@ -394,11 +394,13 @@ class Encoder:
     def _other(self, value, depth: int) -> None:
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray):
-            self._ndarray(numpy, value, 0)
+            self._ndarray(numpy, value, 0, depth)
         elif numpy is not None and isinstance(value, numpy.generic):
-            self._ndarray(numpy, numpy.asarray(value), SCALAR)
+            self._ndarray(numpy, numpy.asarray(value), SCALAR, depth)
         elif isinstance(value, (bytearray, memoryview)) or type(value).__module__ == "array":
             self._memory(memoryview(value))
+        elif hasattr(type(value), "__array_interface__") and _numpy():  # pictures of PIL, which speak Arrow as well
+            self._ndarray(_numpy(), _numpy().asarray(value), 0, depth)
         elif hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
             self._arrow(value)
         elif hasattr(value, "__dlpack__"):
@@ -406,7 +408,7 @@ class Encoder:
             self._array(name, shape, 0, address, int(name[2:] if name[0] in "<|" else 2))
             del keep
         elif numpy is not None and hasattr(value, "__array__") and callable(value.__array__):
-            self._ndarray(numpy, numpy.asarray(value), 0)
+            self._ndarray(numpy, numpy.asarray(value), 0, depth)
         else:
             self._subclass(value, depth)
 
@@ -453,9 +455,14 @@ class Encoder:
         ctypes.memmove(chunk.address + place, address, size)
         self._array_place(index)
 
-    def _ndarray(self, numpy, array, flags: int) -> None:
-        if array.dtype.hasobject or array.dtype.fields or array.dtype.subdtype:
-            raise Unsendable(f"an array of {array.dtype} cannot be sent: expected numbers, bool, text or dates")
+    def _ndarray(self, numpy, array, flags: int, depth: int) -> None:
+        if array.dtype.hasobject:
+            raise Unsendable(f"an array of {array.dtype} cannot be sent: expected numbers, bool, text, dates or records of these")
+        if hasattr(array, "mask") and hasattr(array, "filled"):
+            raise Unsendable("a masked array cannot be sent: send its data and its mask, or filled()")
+        if array.dtype.fields:
+            self._records(numpy, array, flags, depth + 1)
+            return
         name = array.dtype.str if array.dtype.kind != "V" else array.dtype.name
         if not _TYPE.fullmatch(name):
             raise Unsendable(f"an array of {array.dtype} cannot be sent")
@@ -470,10 +477,30 @@ class Encoder:
         numpy.copyto(numpy.ndarray(array.shape, array.dtype, chunk.map, place), array)
         self._array_place(index)
 
+    def _records(self, numpy, array, flags: int, depth: int) -> None:
+        """The fields, and the elements as bytes: one more dimension."""
+        if depth > MAX_DEPTH:
+            raise Unsendable(f"a value is nested deeper than {MAX_DEPTH}")
+        try:
+            fields = numpy.lib.format.dtype_to_descr(array.dtype)
+            if numpy.lib.format.descr_to_dtype(fields) != array.dtype:
+                raise ValueError
+        except (ValueError, TypeError):
+            raise Unsendable(f"an array of {array.dtype} cannot be sent: its fields overlap, or stand in another order") from None
+
+        class Raw:
+            __array_interface__ = {"version": 3, "typestr": "|u1", "shape": (*array.shape, array.dtype.itemsize),
+                                   "strides": (*array.strides, 1), "data": array.__array_interface__["data"]}
+        self.out += b"r" + bytes([flags])
+        self.value(fields, depth)
+        self._ndarray(numpy, numpy.asarray(Raw()), 0, depth)  # of `array`, which lives as long
+
     def _memory(self, view: memoryview) -> None:
         name = _TYPES.get(view.format.lstrip("@=<"))
-        if name is None or not view.c_contiguous:
-            raise Unsendable(f"a memoryview of format {view.format!r} cannot be sent: expected contiguous numbers")
+        if name is None:
+            raise Unsendable(f"a memoryview of format {view.format!r} cannot be sent: expected numbers")
+        if not view.c_contiguous:
+            view = memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)
         flat, shape = view.cast("B"), tuple(view.shape or ())
         if not view.readonly and view.nbytes:
             address = ctypes.addressof((ctypes.c_ubyte * view.nbytes).from_buffer(flat))
@@ -559,6 +586,8 @@ class Decoder:
         if tag in _CONTAINERS:
             if depth >= MAX_DEPTH:
                 raise ProtocolError(f"a value is nested deeper than {MAX_DEPTH}")
+            if tag == _RECORDS:
+                return self._records(depth + 1)
             return self._dict(depth + 1) if tag == _DICT else self._list(depth + 1, tag == _TUPLE)
         reader = self._readers.get(tag)
         if reader is None:
@@ -643,6 +672,21 @@ class Decoder:
         if shared:
             array.flags.writeable = False
         return array[()] if flags & SCALAR else array.T if flags & FORTRAN else array
+
+    def _records(self, depth: int):
+        flags, fields, raw = self._take(1)[0], self.value(depth), self.value(depth)
+        numpy = _numpy()
+        if numpy is None:
+            raise Unsendable("an array of records came: this environment has no NumPy to hold it")
+        try:
+            dtype = numpy.lib.format.descr_to_dtype(fields)
+            if dtype.hasobject or not dtype.fields or raw.dtype != "u1" or raw.shape[-1] != dtype.itemsize:
+                raise ValueError("they do not fit the elements")
+            raw = numpy.ascontiguousarray(raw)
+            array = numpy.ndarray(raw.shape[:-1], dtype, raw.data) if raw.size else numpy.zeros(raw.shape[:-1], dtype)
+        except Exception as error:  # whatever NumPy thinks of it
+            raise ProtocolError(f"{str(fields)[:200]} are no fields of records: {error}") from None
+        return array[()] if flags & SCALAR else array
 
     def _arrow(self):
         single, index = self._take(1)[0], self._unpack(_U32)[0]

@@ -85,10 +85,89 @@ with cohabit.Worker(setup="service:make", env={places.arrays(worker)!r}) as work
         assert same(worker.call("echo", scalar), scalar)
     small, large = worker.call("echo", numpy.arange(3)), worker.call("echo", numpy.arange(100000))
     small[0] = 9
-    for a in (numpy.array([None]), numpy.zeros(3, "i4,f8")):
+    for a in (numpy.array([None]), numpy.zeros(3, "i4,O"), numpy.ma.masked_array([1, 2], [0, 1])):
         try: worker.call("echo", a)
         except TypeError: pass
-        else: raise AssertionError("an array of objects was sent")
+        else: raise AssertionError("an array of objects, or without its mask, was sent")
+""")
+
+
+@pytest.mark.parametrize("caller, worker", [("3.11", "3.11"), ("3.9", "3.11"), ("3.11", "3.9")])
+def test_records(caller: str, worker: str) -> None:
+    places.run_caller(places.arrays(caller), WITH + f"""
+with cohabit.Worker(setup="service:make", env={places.arrays(worker)!r}) as worker:
+    aligned = numpy.dtype([("a", "u1"), ("b", "<f8"), ("c", ">i2", (2, 3)), ("d", [("x", "U3"), ("t", "M8[s]")])], align=True)
+    for dtype in ("i4,f8", aligned, [("one", "u1")]):
+        for shape in (0, (), 1, 7, 5000, (300, 40), (0, 3)):
+            a = numpy.zeros(shape, dtype)
+            a.view(numpy.recarray).flat = numpy.frombuffer(os.urandom(a.dtype.itemsize), a.dtype)[0] if "d" not in (a.dtype.names or "") else a.flat[:1]
+            a[a.dtype.names[0]] = 7
+            for b in (a, a.T, a[::-2] if a.ndim else a, numpy.asfortranarray(a)):
+                back = worker.call("echo", b)
+                assert back.dtype == b.dtype and back.shape == b.shape and back.tobytes() == b.tobytes(), (dtype, shape)
+    record = worker.call("echo", numpy.array([(1, 2.5)], "i4,f8")[0])
+    assert isinstance(record, numpy.void) and record.item() == (1, 2.5)
+    back = worker.call("echo", worker.call("echo", numpy.zeros(100000, "i4,f8")))
+    assert not back.flags.writeable and worker.stats()["worker"]["copied"] == 0
+    own = worker.call("echo", numpy.zeros(10, "i4,f8"))
+    own["f0"] = 3
+    for deep, sent in ((95, True), (99, False)):  # fields are a list of tuples
+        value = numpy.zeros(2, "i4,f8")
+        for _ in range(deep): value = [value]
+        try: worker.call("echo", value)
+        except TypeError as error: assert not sent and "deeper" in str(error)
+        else: assert sent
+    try: worker.call("echo", numpy.zeros(3, {{"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 2]}}))
+    except TypeError as error: assert "overlap" in str(error)
+    else: raise AssertionError("fields that overlap were sent")
+""")
+
+
+def test_lying_records_are_refused() -> None:
+    places.run_caller(places.arrays("3.11"), """
+import numpy, random, socket
+from cohabit import _worker_main as wire
+files = [wire.memory_file("a"), wire.memory_file("b")]
+one, other = socket.socketpair()
+left, right = wire.Link(one, *files), wire.Link(other, *files[::-1])
+random.seed(7)
+bodies = [bytes(left.encode(wire.CALL, 1, numpy.zeros(shape, "i4,f8,(2,)u2")))[wire.HEADER.size:] for shape in (3, (4, 1), 5000)]
+head = bytes(left.encode(wire.CALL, 1, None))[wire.HEADER.size:-1]
+def message(fields, raw):
+    more = [bytes(left.encode(wire.CALL, 1, value))[wire.HEADER.size + len(head):] for value in (fields, raw)]
+    return head + b"r" + bytes(1) + more[0] + more[1]
+wrong = [([("a", "O")], numpy.zeros((2, 8), "u1")), ([("a", "i4")], numpy.zeros((2, 5), "u1")), ("i4", numpy.zeros((2, 4), "u1")),
+         ([("a", "i4")], "text"), ([("a", "i4")], numpy.array(3, "u1")), ({"a": 1}, numpy.zeros(4, "u1")), (None, None),
+         ([("a", "i4", (1 << 40,))], numpy.zeros((2, 4), "u1")), ([("a", "i4")], numpy.zeros((2, 4), "f4"))]
+for fields, raw in wrong:
+    try: right.decode(memoryview(message(fields, raw)))
+    except wire.ProtocolError: pass
+    else: raise AssertionError(fields)
+deep = head + (b"r" + bytes(1)) * 20_000
+try: right.decode(memoryview(deep))
+except wire.ProtocolError as error: assert "deeper" in str(error)
+refused = 0
+for _ in range(6000):
+    body = bytearray(random.choice(bodies))
+    for _ in range(random.randrange(1, 4)):
+        body[random.randrange(len(body))] = random.randrange(256)
+    try: right.decode(memoryview(body))
+    except (wire.ProtocolError, wire.Unsendable): refused += 1
+    right.arena.returned.clear(); right.borrowed.take_released(1 << 20)
+assert refused > 1000, refused
+""")
+
+
+def test_pictures_and_memory_with_gaps(make_worker) -> None:
+    answer = make_worker().call("echo", memoryview(bytes(range(100)))[::3])
+    assert answer.tobytes() == bytes(range(100))[::3]
+    places.run_caller(places.arrays("3.11"), WITH + """
+class Picture:                       # as PIL has it: NumPy's interface, and Arrow's, which is flat
+    __array_interface__ = {"shape": (2, 3), "typestr": "|u1", "version": 3, "data": b"123456"}
+    def __arrow_c_array__(self): raise AssertionError
+with cohabit.Worker(setup="service:make") as worker:
+    assert worker.call("echo", Picture()).tolist() == [[49, 50, 51], [52, 53, 54]]
+    assert worker.call("echo", memoryview(numpy.asfortranarray(numpy.arange(6.).reshape(2, 3)))).tolist() == [[0, 1, 2], [3, 4, 5]]
 """)
 
 
