@@ -52,6 +52,12 @@ class TorchAdapter(ModuleAdapter):
     def from_dlpack(self, module: Any, value: Any) -> Any:
         return module.from_dlpack(value)
 
+    def exporter(self, module: Any, value: Any) -> Any:
+        # torch refuses the like of it for conjugates, and hands these over as if they were positive.
+        if getattr(value, "is_neg", bool)():
+            raise BufferError("a view that negates its memory lazily cannot be shared: use its resolve_neg()")
+        return value
+
 
 class PaddleAdapter(ModuleAdapter):
     name, aliases = "paddle", ("paddlepaddle",)

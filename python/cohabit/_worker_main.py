@@ -244,7 +244,12 @@ def _of_dlpack(value) -> tuple[str, tuple, int, object]:
     """Type, shape and address of a tensor on the CPU, and what keeps it alive."""
     if getattr(value, "requires_grad", False):
         value = value.detach()
-    device = value.__dlpack_device__()
+    for resolve in ("resolve_conj", "resolve_neg"):  # torch's views that change sign when they are read
+        value = getattr(value, resolve, lambda value=value: value)()
+    try:
+        device = value.__dlpack_device__()
+    except Exception as error:  # a device that DLPack has no number for
+        raise Unsendable(f"a {type(value).__name__} cannot be sent: {error}") from None
     if int(device[0]) not in (1, 3):
         raise Unsendable(f"a {type(value).__name__} on device {tuple(map(int, device))} cannot be sent: copy it to "
                          "the CPU first (memory of a GPU is not shared between processes)")
@@ -263,7 +268,10 @@ def _of_dlpack(value) -> tuple[str, tuple, int, object]:
 
 def _open_dlpack(value) -> tuple:
     """The capsule, which keeps the tensor alive, and the tensor."""
-    capsule = value.__dlpack__()
+    try:
+        capsule = value.__dlpack__()
+    except Exception as error:  # sparse, quantized, types of elements without a code
+        raise Unsendable(f"a {type(value).__name__} cannot be sent: {error}") from None
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return capsule, _DLTensor.from_address(pointer(capsule, b"dltensor"))

@@ -249,3 +249,24 @@ for offset in (0, 1, 4, 16):
     print(offset, copied)
 """, package)
     assert out == "0 False\n1 True\n4 True\n16 False\n"
+
+
+def test_views_that_change_sign_are_refused_or_resolved(package) -> None:
+    """torch exports the memory of a lazily negated view as if it were not negated."""
+    run(places.ready("cpu"), f"""
+import cohabit, numpy, sys, torch
+z = torch.tensor([1 + 2j, 3 - 4j])
+manager = cohabit.FrameworkManager(examine=False)
+for view in (z.conj().imag, z.conj()):
+    try: manager.share(view, to="numpy")
+    except (BufferError, RuntimeError) as error: assert "sign" in str(error) or "neg" in str(error) or "conj" in str(error)
+    else: raise AssertionError("wrong values were shared")
+assert manager.share(z.imag, to="numpy").tensor.tolist() == [2, -4]
+with cohabit.Worker(setup="service:make", path={str(places.HERE)!r}, log=False) as worker:
+    for view in (z.conj(), z.conj().imag, torch._neg_view(torch.arange(50000.0)), torch.ones(3, requires_grad=True).expand(200, 3)):
+        assert numpy.array_equal(worker.call("echo", view), view.detach().resolve_conj().resolve_neg().numpy())
+    for tensor in (torch.eye(3).to_sparse(), torch.ones(3, device="meta")):
+        try: worker.call("echo", tensor)
+        except TypeError as error: assert "Tensor cannot be sent" in str(error)
+        else: raise AssertionError(tensor)
+""", package)
