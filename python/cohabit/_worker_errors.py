@@ -101,32 +101,43 @@ class RemoteError(WorkerError):
     type_name         the exception's type, as `module.Type` or `Type`
     message           its text
     remote_traceback  the traceback in the worker, as text (at most 64 KiB)
+
+    An OSError has its `errno`. Not of their own type, but of the nearest base that can be: exceptions that need more
+    than a text (UnicodeDecodeError is a ValueError), groups, and those that mean something to the interpreter
+    (StopIteration, SystemExit, KeyboardInterrupt are RemoteErrors only).
     """
 
     def __init__(self, type_name: str, message: str, remote_traceback: str):
-        self.type_name, self.message, self.remote_traceback = type_name, message, remote_traceback
         super().__init__(type_name, message, remote_traceback)
+        self.args = type_name, message, remote_traceback  # OSError makes something else of them
+        self.type_name, self.message, self.remote_traceback = self.args
 
     def __str__(self) -> str:
         return f"{self.type_name}: {self.message}\n\nin the worker:\n{self.remote_traceback.rstrip()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        bases = tuple(base.__name__ for base in type(self).__mro__ if base.__module__ == "builtins")
-        return remote_error, (self.type_name, self.message, self.remote_traceback, bases)
+        bases = tuple(base.__name__ for base in type(self).__bases__[1:])  # of those that remote_error() makes
+        return remote_error, (self.type_name, self.message, self.remote_traceback, bases, getattr(self, "errno", None))
 
 
-# Exceptions whose objects need nothing but a text.
+# Exceptions whose objects can be made of texts.
 _PLAIN = {kind.__name__: kind for kind in (
     ValueError, TypeError, KeyError, IndexError, LookupError, AttributeError, ArithmeticError, ZeroDivisionError,
     OverflowError, FloatingPointError, NotImplementedError, AssertionError, MemoryError, RuntimeError, BufferError,
-    NameError, RecursionError)}
+    NameError, RecursionError, EOFError, ImportError, ModuleNotFoundError, OSError, BlockingIOError, ChildProcessError,
+    ConnectionError, BrokenPipeError, ConnectionAbortedError, ConnectionRefusedError, ConnectionResetError, FileExistsError,
+    FileNotFoundError, InterruptedError, IsADirectoryError, NotADirectoryError, PermissionError, ProcessLookupError,
+    TimeoutError)}
 _MADE: dict[str, type[RemoteError]] = {}
 
 
-def remote_error(type_name: str, message: str, traceback: str, bases: tuple[str, ...]) -> RemoteError:
+def remote_error(type_name: str, message: str, traceback: str, bases: tuple[str, ...], errno: int | None = None) -> RemoteError:
     base = next((name for name in bases if name in _PLAIN), None)
     if base is None:
         return RemoteError(type_name, message, traceback)
     if base not in _MADE:
         _MADE[base] = type("RemoteError", (RemoteError, _PLAIN[base]), {"__module__": RemoteError.__module__})
-    return _MADE[base](type_name, message, traceback)
+    error = _MADE[base](type_name, message, traceback)
+    if isinstance(error, OSError):
+        error.errno, error.strerror, error.filename = errno, message, None
+    return error

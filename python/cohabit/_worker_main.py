@@ -248,7 +248,7 @@ def _of_dlpack(value) -> tuple[str, tuple, int, object]:
         value = getattr(value, resolve, lambda value=value: value)()
     try:
         device = value.__dlpack_device__()
-    except Exception as error:  # a device that DLPack has no number for
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:  # a device that DLPack has no number for
         raise Unsendable(f"a {type(value).__name__} cannot be sent: {error}") from None
     if int(device[0]) not in (1, 3):
         raise Unsendable(f"a {type(value).__name__} on device {tuple(map(int, device))} cannot be sent: copy it to "
@@ -270,7 +270,7 @@ def _open_dlpack(value) -> tuple:
     """The capsule, which keeps the tensor alive, and the tensor."""
     try:
         capsule = value.__dlpack__()
-    except Exception as error:  # sparse, quantized, types of elements without a code
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:  # sparse, quantized, types of elements without a code
         raise Unsendable(f"a {type(value).__name__} cannot be sent: {error}") from None
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -960,7 +960,7 @@ class Server:
         try:
             kind, answer = self._answer(call, body)
         except Cancelled:
-            kind, answer = ERROR, ("Cancelled", "the caller gave up", "", ())
+            kind, answer = ERROR, ("Cancelled", "the caller gave up", "", (), None)
         self.cancelled.discard(call)
         try:
             frame = self.link.encode(kind, call, answer)
@@ -1039,7 +1039,7 @@ def end_group() -> None:
 
 
 def describe(error: BaseException) -> tuple:
-    """An exception as data: type, text, traceback, the names of its builtin base classes."""
+    """An exception as data: type, text, traceback, the names of its builtin base classes, an OSError's number."""
     import builtins
     import traceback
 
@@ -1053,7 +1053,8 @@ def describe(error: BaseException) -> tuple:
         message = str(error)
     except Exception:
         message = "(its text cannot be made)"
-    return name, message[:16 << 10], text, bases
+    errno = getattr(error, "errno", None) if isinstance(error, OSError) else None
+    return name, message[:16 << 10], text, bases, errno if type(errno) is int else None
 
 
 def die_with_parent(parent: int) -> None:

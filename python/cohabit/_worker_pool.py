@@ -174,7 +174,8 @@ class Pool:
         return kind, body
 
     def _remote(self, value: Any, name: str) -> WorkerError:
-        if type(value) is not tuple or [type(part) for part in value] != [str, str, str, tuple]:
+        if type(value) is not tuple or [type(part) for part in value[:4]] != [str, str, str, tuple] \
+                or len(value) != 5 or type(value[4]) not in (int, type(None)):
             raise wire.ProtocolError(f"a {type(value).__name__} where an error's description was expected")
         if value[0] == "Cancelled":
             return WorkerCancelled(f"{name} of worker {self.spec.name} was cancelled")

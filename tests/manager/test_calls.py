@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
+import pickle
 import sys
 import threading
 import time
@@ -116,6 +118,20 @@ def test_exceptions_carry_type_text_and_traceback(make_worker) -> None:
         worker.call("fail", "Own", "mine")
     with pytest.raises(cohabit.RemoteError, match="SystemExit"):
         worker.call("fail", "SystemExit", "out")
+    for name in ("/no/such/file", "/"):
+        with pytest.raises(FileNotFoundError if "no" in name else IsADirectoryError, match=r"\[Errno 2") as caught:
+            worker.call("open", name)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert type(again) is type(caught.value)
+        for error in (caught.value, again):
+            assert isinstance(error, cohabit.RemoteError) and error.errno == (errno.ENOENT if "no" in name else errno.EISDIR)
+            assert "in the worker" in str(error) and "service.py" in error.remote_traceback
+    with pytest.raises(ModuleNotFoundError):
+        worker.call("fail", "ModuleNotFoundError", "a module")
+    for name in ("StopIteration", "KeyboardInterrupt"):
+        with pytest.raises(cohabit.RemoteError, match=name) as caught:
+            worker.call("fail", name, "x")
+        assert not isinstance(caught.value, (StopIteration, KeyboardInterrupt))
     with pytest.raises(ValueError) as caught:
         worker.call("fail_deep", 500)
     assert len(str(caught.value)) < 200_000
