@@ -5,8 +5,10 @@ deeper: the same framework at once, another one when nobody else is inside.
 """
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,15 @@ class Turns:
         self._inside: dict[int, int] = {}  # thread: how deep
         self._waiting_inside: set[int] = set()  # threads inside that wait for the others inside
         self._switching: int | None = None
+        self._changed = threading.Condition()
+        _ALL.add(self)
+
+    def after_fork(self) -> None:
+        """In the child: only the thread that forked is there. Nobody else leaves, or gives the lock back."""
+        me = threading.get_ident()
+        self._inside = {thread: depth for thread, depth in self._inside.items() if thread == me}
+        self._waiting_inside.clear()
+        self._switching = self._switching if self._switching == me else None
         self._changed = threading.Condition()
 
     def enter(self, name: str, switch: Callable[[], Any], timeout: float | None) -> Any:
@@ -93,3 +104,14 @@ class Turns:
         if self._switching is not None:
             return "another thread is switching"
         return f"{len(self._inside)} other thread{'s use' if len(self._inside) != 1 else ' uses'} {self.current}"
+
+
+_ALL: weakref.WeakSet[Turns] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for turns in list(_ALL):
+        turns.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

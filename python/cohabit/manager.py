@@ -39,6 +39,14 @@ StrPath = Union[str, "os.PathLike[str]"]
 _IMPORTING = threading.RLock()  # of all managers: a question is about the whole process
 
 
+def _after_fork() -> None:
+    global _IMPORTING
+    _IMPORTING = threading.RLock()  # a thread that held it is not in the child
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class FrameworkManager:
     """Frameworks that take turns in this process, and workers for those that cannot.
 

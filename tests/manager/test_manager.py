@@ -417,3 +417,46 @@ def test_all_own_adapters_keep_the_protocol() -> None:
     assert {"torch", "paddle", "tensorflow", "jax", "onnxruntime", "cupy", "ctranslate2", "xgboost"} <= set(found)
     for name, adapter in found.items():
         assert isinstance(adapter, adapters.Adapter) and adapter.name == name
+
+
+def test_a_fork_does_not_wait_for_threads_that_it_lacks(fakes) -> None:
+    """Another thread is inside, holds the lock, and imports, when this one forks."""
+    from cohabit import manager as inside
+
+    manager, _ = fakes()
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with manager.use("left"), manager._turns._changed, inside._IMPORTING:
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            manager.switch_to("right", timeout=5)
+            os._exit(0 if manager.current == "right" else 1)
+        finally:
+            os._exit(2)
+    end = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    leave.set()
+    thread.join()
+    assert ended == (child, 0), "the child hung, or could not switch"
+    assert manager.current == "left" and manager.switch_to("right") is sys.modules["right"]
+
+
+def test_a_fork_inside_a_block_stays_inside(fakes) -> None:
+    manager, _ = fakes()
+    with manager.use("left"):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if manager._turns.depth() == 1 and manager.current == "left" else 1)
+        assert os.waitpid(child, 0) == (child, 0)
