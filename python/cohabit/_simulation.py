@@ -17,14 +17,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ExtensionFileLoader
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Dict, NamedTuple
 
 from ._dlopen_rules import RTLD_GLOBAL, Preload, Repair, Rule, Rules, mapped_files, rules_of_launch
 from ._worker_errors import CohabitError
 
 __all__ = ["Judgement", "Simulation", "imported_so_far"]
 
-Call = dict[str, Any]
+Call = Dict[str, Any]  # evaluated: Python 3.8 knows no dict[...]
 RTLD_NOW = 2
 MOST_TRIED = 16  # repairs that are simulated before it is given up
 PROCESS_CODES = ("CB", "LD")  # findings about a process; the others are about files and do not depend on the import

@@ -106,6 +106,8 @@ REAL = [
     ("newest", "", "torch,tensorflow", "tensorflow: "),
     ("newest", "frameworks=['tensorflow', 'torch']", "tensorflow,torch", "tensorflow: open _pywrap_tensorflow_internal.so without RTLD_GLOBAL"),
     ("conflict5", "frameworks=['cv2', 'decord']", "decord,cv2", "decord: open libz.so"),
+    # Python 3.8, for which the package is not made; it runs from a directory.
+    ("conflict4", "frameworks=['tensorflow', 'torch']", "tensorflow,torch", "tensorflow: open libstdc++.so"),
 ]
 
 
@@ -140,6 +142,23 @@ with cohabit.FrameworkManager() as manager:
     code, library, after, text = json.loads(out)
     assert code == "CB101" and "libz" in library and after == ["numpy", "decord"]
     assert "cv2 was not imported" in text and "FrameworkManager(frameworks=" in text and "manager.worker('cv2')" in text
+
+
+def test_conflict_4_is_refused_and_a_worker_of_python_3_8_is_sound(package) -> None:
+    """TensorFlow 2.4 has its libstdc++ in the global scope already: torch.rand would be a crash."""
+    out = run(places.ready("conflict4"), """
+import cohabit
+with cohabit.FrameworkManager() as manager:
+    manager.switch_to("tensorflow")
+    try:
+        manager.switch_to("torch")
+    except cohabit.FrameworkConflict as conflict:
+        assert "libtensorflow_framework" in str(conflict) and manager.current == "tensorflow"
+        with conflict.worker() as torch:
+            assert torch.call("torch.rand", 32, 32).shape == (32, 32)
+            print("refused")
+""", package)
+    assert "refused" in out
 
 
 def test_auto(package) -> None:
