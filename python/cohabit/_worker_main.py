@@ -937,6 +937,7 @@ class Target:
 class Server:
     def __init__(self, link: Link, control: Packets, parent: int, tells_of_crashes: bool):
         self.link, self.control, self.parent, self.tells_of_crashes = link, control, parent, tells_of_crashes
+        self.process = os.getpid()
         self.current: int | None = None  # the call whose code runs
         self.cancelled: set[int] = set()
         self.target: Target | None = None
@@ -977,13 +978,34 @@ class Server:
                     raise Cancelled
                 message: Any = self.link.decode(body)
                 name, args, named = message
-                return RESULT, (self._start if call == 0 else self._find(name))(*args, **named)
+                result = (self._start if call == 0 else self._find(name))(*args, **named)
+                self._end_fork(None)
+                return RESULT, result
             finally:
                 self.current = None
         except Cancelled:
+            self._end_fork(None)
             raise
-        except BaseException as error:  # whatever it is, SystemExit too, it is the call's
+        except BaseException as error:
+            self._end_fork(error)  # whatever it is, SystemExit too, it is the call's
             return ERROR, describe(error)
+
+    def _end_fork(self, error: BaseException | None) -> None:
+        """A child that the call's code forked came out of it: it is no worker, and must not answer for one."""
+        if os.getpid() == self.process:
+            return
+        status = 0
+        if isinstance(error, SystemExit):
+            status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        elif error is not None:
+            status = 1
+            sys.stderr.write(describe(error)[2])
+        for output in (sys.stdout, sys.stderr):
+            try:
+                output.flush()
+            except (AttributeError, OSError, ValueError):
+                pass
+        os._exit(status & 255)
 
     def _find(self, name: str):
         if name == "__stats__":

@@ -137,6 +137,15 @@ def test_exceptions_carry_type_text_and_traceback(make_worker) -> None:
     assert len(str(caught.value)) < 200_000
 
 
+def test_a_forked_child_of_a_worker_does_not_answer_for_it(make_worker) -> None:
+    lines: list[str] = []
+    worker = make_worker(log=lines.append)
+    for _ in range(3):
+        assert [worker.call("fork", how) for how in ("returns", "raises", "exits")] == [0, 1, 7]
+        assert worker.call("echo", 5) == 5
+    assert any("ValueError: in the child" in line for line in lines)
+
+
 def test_pickle_only_when_both_agree(make_worker) -> None:
     for setup, pickle in (("service:make", True), ("service:make_pickling", False)):
         with pytest.raises(TypeError, match="cannot be sent"):
