@@ -902,12 +902,11 @@ class Target:
             return getattr(sys.modules[self.framework], _TENSORS[self.framework])(value)
 
     def _dotted(self, name: str):
-        first, *rest = name.split(".")
-        if first != self.framework:
+        if not name.startswith(self.framework + "."):
             raise AttributeError(f"{name!r} is no name of {self.framework}: without setup, names begin with '{self.framework}.'")
-        found = sys.modules[first]
-        path = first
-        for part in rest:
+        path = self.framework
+        found = sys.modules[path]
+        for part in name[len(path) + 1:].split("."):
             path += "." + part
             try:
                 found = getattr(found, part)

@@ -52,6 +52,9 @@ def environ_for(python: str, extra: Mapping[str, str | None] | None) -> dict[str
     result: dict[str, str | None] = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
     result["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(python), os.environ.get("PATH")]))
     result.update(extra or {})
+    for key, value in result.items():
+        if not isinstance(key, str) or not isinstance(value, (str, type(None))) or "\0" in key + (value or "") or "=" in key or not key:
+            raise WorkerStartError(f"environ holds {key!r}: {value!r}, which no environment can hold")
     return {key: value for key, value in result.items() if value is not None}
 
 
@@ -100,7 +103,7 @@ class Keeper:
         try:
             self.popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                           bufsize=0, start_new_session=True, env=spec.environ, cwd="/")
-        except OSError:
+        except (OSError, ValueError):
             pass  # the workers end with the caller all the same
 
     def tell(self, sign: str, group: int) -> None:
@@ -127,7 +130,7 @@ class Process:
     The sockets are pairs that the child inherits: they have no name, so nobody else can connect.
     """
 
-    def __init__(self, spec: Spec, prefix: str, keeper: Keeper):
+    def __init__(self, spec: Spec, prefix: str, keeper: Keeper | None):
         self.spec, self.prefix, self.keeper = spec, prefix, keeper
         self.reason: str | None = None
         self.status: int | None = None
@@ -152,7 +155,7 @@ class Process:
                 self._close_files()
                 os.close(self.crash_file)
                 raise WorkerStartError(f"cannot run {spec.python}: {error.strerror}") from None
-        keeper.tell("+", self.popen.pid)
+        self._tell_keeper("+")
         self.outputs = {self.popen.stdout: Output(prefix, spec.log), self.popen.stderr: Output(prefix, spec.log)}
         for pipe in self.outputs:
             os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
@@ -170,6 +173,10 @@ class Process:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 bufsize=0, pass_fds=files, start_new_session=True, env=environ,
                                 cwd=self.spec.directory)
+
+    def _tell_keeper(self, sign: str) -> None:
+        if self.keeper is not None:
+            self.keeper.tell(sign, self.popen.pid)
 
     def begin(self) -> None:
         """Sends the settings; the answer to call 0 says that it is ready."""
@@ -238,7 +245,7 @@ class Process:
             os.killpg(self.popen.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
-        self.keeper.tell("-", self.popen.pid)
+        self._tell_keeper("-")
         for pipe, output in self.outputs.items():
             for _ in range(64):  # a child of it may still write: not until the end
                 before = output.kept, output.rest

@@ -33,13 +33,14 @@ class Supervisor:
 
     def __init__(self, pool: Pool):
         self.pool, self.limits = pool, pool.limits
+        self.keeper: Keeper | None = None
         self.selector = selectors.DefaultSelector()
         self.selector.register(pool.wake_out, selectors.EVENT_READ, self._woken)
 
     def run(self) -> None:
         pool = self.pool
-        self.keeper = Keeper(pool.spec)
         try:
+            self.keeper = Keeper(pool.spec)
             while True:
                 pool.repair()
                 for lane in pool.lanes:
@@ -61,7 +62,8 @@ class Supervisor:
         for lane in pool.lanes:
             if lane.process is not None:  # only after a mistake of ours
                 lane.process.kill("the supervision failed")
-        self.keeper.close()
+        if self.keeper is not None:
+            self.keeper.close()
         with pool.lock:
             pool.closing = pool.closing or 0.0
             pool.dismiss(WorkerClosed(f"worker {pool.spec.name} was closed"))
@@ -133,7 +135,7 @@ class Supervisor:
         prefix = pool.spec.name if len(pool.lanes) == 1 else f"{pool.spec.name} {lane.index}"
         try:
             process = Process(pool.spec, prefix, self.keeper)
-        except (WorkerStartError, OSError) as error:
+        except (WorkerStartError, OSError, ValueError) as error:  # ValueError: a zero byte in a path
             self._give_up(lane, error if isinstance(error, WorkerStartError) else WorkerStartError(str(error)))
             return
         with pool.lock:

@@ -106,6 +106,11 @@ def test_dotted_names_of_a_framework() -> None:
         for name in ("os.getpid", "json._default_decoder", "json.nothing", "json", "jsonx.dumps"):
             with pytest.raises((AttributeError, TypeError, ImportError)):
                 worker.call(name)
+    with cohabit.Worker("os.path") as worker:
+        assert worker.call("os.path.join", "a", "b") == "a/b"
+        for name in ("os.getpid", "os.path", "os.pathsep.join", "os.path._joinrealpath"):
+            with pytest.raises(AttributeError):
+                worker.call(name)
 
 
 def test_exceptions_carry_type_text_and_traceback(make_worker) -> None:

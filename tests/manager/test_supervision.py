@@ -168,6 +168,22 @@ def test_a_setup_that_fails_is_told(make_worker) -> None:
         make_worker(env="/no/such/environment")
     with pytest.raises(cohabit.WorkerStartError, match="module:factory"):
         make_worker("service")
+    for environ in ({"A": 1}, {"A=B": ""}, {"A": "a\0b"}, {"": "x"}):
+        with pytest.raises(cohabit.WorkerStartError, match="no environment can hold"):
+            make_worker(environ=environ)
+    for no_python in ("/bin/cat", "/bin/sh"):
+        with pytest.raises(cohabit.WorkerStartError, match="before it was ready"):
+            make_worker(env=no_python, max_restarts=1, log=False).call("echo", 1)
+
+
+def test_without_the_keeper_workers_work(make_worker) -> None:
+    worker = make_worker()
+    pid = worker.call("pid")
+    (keeper,) = {child for child in places.children() if b"_worker_keeper" in Path("/proc", str(child), "cmdline").read_bytes()}
+    os.kill(keeper, signal.SIGKILL)
+    with pytest.raises(cohabit.WorkerCrashed):
+        worker.call("kill", signal.SIGKILL)
+    assert worker.call("pid") != pid
 
 
 def test_much_output_is_prefixed_and_blocks_nothing(make_worker) -> None:
