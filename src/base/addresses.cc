@@ -1,5 +1,7 @@
 #include "base/addresses.h"
 
+#include <algorithm>
+
 #include "base/secrets.h"
 
 namespace cohabit {
@@ -36,6 +38,31 @@ std::string percent_decoded(std::string_view text) {
     i += 2;
   }
   return result;
+}
+
+std::string percent_encoded(std::string_view path) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-._~+!$&'()*,;=:@";
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string result;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != kPlain.npos)
+      result += c;
+    else
+      result.append({'%', kDigits[byte >> 4], kDigits[byte & 15]});
+  }
+  return result;
+}
+
+std::string bare_address(std::string address) {
+  const size_t scheme = address.find("://");
+  if (scheme == address.npos) return address;
+  const size_t end = std::min(address.find_first_of("/?#", scheme + 3), address.size());
+  const size_t mark = address.rfind('@', end);
+  if (mark != address.npos && mark > scheme && mark < end)
+    address.erase(scheme + 3, mark - scheme - 2);
+  return address;
 }
 
 std::optional<std::string> path_of_address(std::string_view address) {

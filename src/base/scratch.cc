@@ -83,9 +83,13 @@ void install_handlers() {
   });
 }
 
-std::string make_directory(const std::string& name) {
+std::string temporary_directory() {
   const char* set = std::getenv("TMPDIR");
-  std::string path = std::string(set && *set == '/' ? set : "/tmp") + "/" + name + "-XXXXXX";
+  return set && *set == '/' ? set : "/tmp";
+}
+
+std::string make_directory(const std::string& name, const std::string& parent) {
+  std::string path = parent + "/" + name + "-XXXXXX";
   if (!::mkdtemp(path.data())) return "";
   char resolved[PATH_MAX];
   return ::realpath(path.c_str(), resolved) ? resolved : path;
@@ -97,7 +101,15 @@ void remove_tree(const char* path) {
   remove_at(AT_FDCWD, path);
 }
 
-ScratchDirectory::ScratchDirectory(const std::string& name) : path_(make_directory(name)) {
+ScratchDirectory::ScratchDirectory(const std::string& name)
+    : ScratchDirectory(name, temporary_directory()) {}
+
+ScratchDirectory::ScratchDirectory(const std::string& name, const std::string& parent)
+    : path_(make_directory(name, parent)) {
+  remember();
+}
+
+void ScratchDirectory::remember() {
   if (path_.empty()) return;
   const std::lock_guard lock(slot_mutex);
   for (size_t i = 0; i < slots.size() && slot_ < 0; i++) {

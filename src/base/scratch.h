@@ -14,11 +14,15 @@ void remove_tree(const char* path);
 class ScratchDirectory {
  public:
   explicit ScratchDirectory(const std::string& name);
+  // The same in another directory.
+  ScratchDirectory(const std::string& name, const std::string& parent);
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
   const std::string& path() const { return path_; }  // empty: it could not be made
 
  private:
+  void remember();
+
   std::string path_;
   int slot_ = -1;
 };

@@ -45,6 +45,22 @@ std::optional<Sha256> sha256_of_descriptor(int descriptor) {
   return digest;
 }
 
+static_assert(sizeof(SHA256_CTX) <= sizeof(Sha256Stream));
+
+Sha256Stream::Sha256Stream() {
+  SHA256_Init(reinterpret_cast<SHA256_CTX*>(state_.data()));
+}
+
+void Sha256Stream::add(std::string_view bytes) {
+  SHA256_Update(reinterpret_cast<SHA256_CTX*>(state_.data()), bytes.data(), bytes.size());
+}
+
+Sha256 Sha256Stream::finish() {
+  Sha256 digest;
+  SHA256_Final(digest.data(), reinterpret_cast<SHA256_CTX*>(state_.data()));
+  return digest;
+}
+
 std::string hexadecimal(const Sha256& digest) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

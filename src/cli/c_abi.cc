@@ -76,6 +76,8 @@ int run(int argc, char** argv) {
   cohabit::add_why_command(app, exit_code);
   cohabit::add_check_command(app, exit_code);
   cohabit::add_snapshot_commands(app, exit_code);
+  cohabit::add_export_command(app, exit_code);
+  cohabit::add_recreate_command(app, exit_code);
   cohabit::add_clean_command(app, exit_code);
   cohabit::add_guard_command(app, exit_code);
   cohabit::add_crash_frames_command(app, exit_code);

@@ -23,6 +23,8 @@ void add_rules_command(CLI::App& app, int& exit_code);
 void add_explain_command(CLI::App& app, int& exit_code);
 void add_why_command(CLI::App& app, int& exit_code);
 void add_snapshot_commands(CLI::App& app, int& exit_code);
+void add_export_command(CLI::App& app, int& exit_code);
+void add_recreate_command(CLI::App& app, int& exit_code);
 void add_guard_command(CLI::App& app, int& exit_code);
 void add_crash_frames_command(CLI::App& app, int& exit_code);  // for the Python package
 void add_kernel_command(CLI::App& app, int& exit_code);

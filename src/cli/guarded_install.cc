@@ -127,7 +127,7 @@ Result<void> Guard::keep() {
 }
 
 Result<void> Guard::take_back(const Snapshot& now) {
-  const auto restored = restore(store_, now, kept_);
+  const auto restored = restore(store_, now, kept_, refetch_of(environment_));
   if (!restored)
     return fail(
         fmt::format("what {} did is not taken back: {}\n`cohabit restore` tries it again, "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "actions/locks/refetch.h"
 #include "actions/snapshots/take.h"
 #include "cli/arguments.h"
 #include "cli/examine.h"
@@ -71,10 +72,23 @@ Result<Store> open_store(const KeptEnvironment& environment, Store::Access acces
 Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root) {
   auto store = Store::open(root, Store::Access::kChange);
   if (!store) return store;
-  const auto done = complete_interrupted(*store, environment.claims);
+  const auto done = complete_interrupted(*store, environment.claims, refetch_of(environment));
   if (!done) return tl::unexpected<Error>(done.error());
   if (!done->empty()) fmt::print(stderr, "{}\n", *done);
   return store;
+}
+
+Refetch refetch_of(const KeptEnvironment& environment) {
+  return [&environment](Store& store, const Snapshot& wanted, std::vector<SpoiledFile> spoiled) {
+    const auto installer = locks::usual_installer(environment.python, environment.distributions);
+    if (!installer) return spoiled;
+    locks::Refetched done =
+        locks::fetch_again(store, wanted, *installer, environment.python, std::move(spoiled));
+    for (const std::string& file : done.fetched)
+      fmt::print(stderr, "written in place since, and fetched again: {}\n",
+                 report::printable(file));
+    return std::move(done.left);
+  };
 }
 
 Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actions/snapshots/restore.h"
 #include "actions/snapshots/store.h"
 #include "facts/python/distributions.h"
 #include "facts/python/file_claims.h"
@@ -28,6 +29,10 @@ Result<KeptEnvironment> find_kept_environment(const std::string& place);
 Result<Store> open_store(const KeptEnvironment& environment, Store::Access access);
 // The same, to change it, of the store below another directory than the prefix.
 Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root);
+
+// Spoiled bytes are fetched again by the environment's installer; what was fetched is said on
+// stderr.
+Refetch refetch_of(const KeptEnvironment& environment);
 
 // What doctor says of it.
 struct Examination {

@@ -209,8 +209,9 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
     return 0;
   }
   uint64_t bytes_read = 0;
-  if (const auto spoiled = find_spoiled(store, plan, bytes_read); !spoiled.empty())
-    return fail(describe_spoiled(spoiled, *wanted));
+  auto spoiled = find_spoiled(store, plan, bytes_read);
+  if (!spoiled.empty()) spoiled = refetch_of(environment)(store, *wanted, std::move(spoiled));
+  if (!spoiled.empty()) return fail(describe_spoiled(spoiled, *wanted));
   if (options.dry_run) {
     print_plan(plan);
     return 0;
@@ -221,7 +222,7 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
     if (!kept) return tl::unexpected<Error>(kept.error());
     undo = std::move(*kept);
   }
-  const auto restored = restore(store, now->snapshot, *wanted);
+  const auto restored = restore(store, now->snapshot, *wanted, refetch_of(environment));
   if (!restored) return tl::unexpected<Error>(restored.error());
   tell_restored(*restored, options.name, undo);
   if (auto pruned = prune_automatic(store, {options.name, undo}); !pruned)

@@ -17,28 +17,6 @@ namespace {
 
 constexpr size_t kThreads = 8;
 
-// Reports of installers have no credentials in their addresses: they stand where the indexes are
-// named. What netrc holds, libcurl reads itself.
-wheels::WebSettings web_settings(const Installer& installer, const Request& request) {
-  wheels::WebSettings settings;
-  for (const char* name : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX_URL",
-                           "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS"})
-    if (const char* value = std::getenv(name)) wheels::collect_credentials(value, settings);
-  for (const std::string& argument : request.arguments)
-    wheels::collect_credentials(argument, settings);
-  if (installer.tool == Tool::kPip) {
-    std::vector<std::string> command = installer.command;
-    command.insert(command.end(), {"config", "list", "--disable-pip-version-check"});
-    if (const auto answer = hear_program(command))
-      wheels::collect_credentials(answer->output, settings);
-  }
-  for (const char* name : {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
-    const char* value = std::getenv(name);
-    if (value && *value && settings.certificates.empty()) settings.certificates = value;
-  }
-  return settings;
-}
-
 // One wheel, and what reading it took.
 struct Reading {
   Result<wheels::Wheel> wheel = fail("not read");
@@ -96,6 +74,39 @@ void add(const Arrival& arrival, Reading reading, Fetched& result) {
 }
 
 }  // namespace
+
+// Credentials stand where the indexes are named. What netrc holds, libcurl reads itself.
+wheels::WebSettings web_settings(const Installer& installer, const Request& request) {
+  wheels::WebSettings settings;
+  for (const char* name : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX_URL",
+                           "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS"})
+    if (const char* value = std::getenv(name)) wheels::collect_credentials(value, settings);
+  for (const std::string& argument : request.arguments)
+    wheels::collect_credentials(argument, settings);
+  if (installer.tool == Tool::kPip) {
+    std::vector<std::string> command = installer.command;
+    command.insert(command.end(), {"config", "list", "--disable-pip-version-check"});
+    if (const auto answer = hear_program(command))
+      wheels::collect_credentials(answer->output, settings);
+  }
+  for (const char* name : {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
+    const char* value = std::getenv(name);
+    if (value && *value && settings.certificates.empty()) settings.certificates = value;
+  }
+  return settings;
+}
+
+Result<std::unique_ptr<wheels::ByteSource>> open_wheel(const std::string& address,
+                                                       const wheels::WebSettings& settings) {
+  if (const auto path = path_of_address(address)) {
+    auto file = wheels::LocalFile::open(*path);
+    if (!file) return tl::unexpected<Error>(file.error());
+    return std::make_unique<wheels::LocalFile>(std::move(*file));
+  }
+  auto file = wheels::WebFile::open(address, settings);
+  if (!file) return tl::unexpected<Error>(file.error());
+  return std::make_unique<wheels::WebFile>(std::move(*file));
+}
 
 Fetched fetch_wheels(const Installer& installer, const Plan& plan, const Request& request,
                      const wheels::Layout& layout) {

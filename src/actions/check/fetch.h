@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "actions/check/plan.h"
+#include "facts/wheels/web_file.h"
 #include "facts/wheels/wheel.h"
 
 namespace cohabit::check {
@@ -17,6 +19,12 @@ struct Fetched {
   uint64_t bytes_of_wheels = 0;                      // of those that could be read
   std::vector<std::string> unknowns;
 };
+
+// What requests for wheels say: reports of installers have no credentials in their addresses.
+wheels::WebSettings web_settings(const Installer& installer, const Request& request);
+// A wheel where it is.
+Result<std::unique_ptr<wheels::ByteSource>> open_wheel(const std::string& address,
+                                                       const wheels::WebSettings& settings);
 
 Fetched fetch_wheels(const Installer& installer, const Plan& plan, const Request& request,
                      const wheels::Layout& layout);

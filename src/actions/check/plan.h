@@ -48,6 +48,9 @@ struct Plan {
 // pip where the environment has it, else uv from PATH. The error says what to do.
 Result<Installer> find_installer(const Interpreter& python, const Distributions& distributions);
 
+// This machine, and that interpreter.
+TagTarget target_of(const Interpreter& python);
+
 // Asks it. Its configuration decides where packages come from, with which credentials and proxy.
 Result<Plan> ask_installer(const Installer& installer, const Interpreter& python,
                            const Request& request);

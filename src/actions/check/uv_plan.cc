@@ -62,14 +62,6 @@ std::vector<std::string> places_of(const std::vector<std::string>& arguments) {
   return result;
 }
 
-TagTarget target_of(const Interpreter& python) {
-  utsname names{};
-  ::uname(&names);
-  const std::string glibc = gnu_get_libc_version();
-  return {python.major * 100 + python.minor, names.machine,
-          std::atoi(glibc.c_str() + glibc.find('.') + 1)};
-}
-
 struct Pinned {
   std::string address, hash;
 };
@@ -136,6 +128,14 @@ void drop_replaced(Plan& plan) {
 }
 
 }  // namespace
+
+TagTarget target_of(const Interpreter& python) {
+  utsname names{};
+  ::uname(&names);
+  const std::string glibc = gnu_get_libc_version();
+  return {python.major * 100 + python.minor, names.machine,
+          std::atoi(glibc.c_str() + glibc.find('.') + 1)};
+}
 
 Plan read_uv_lines(const std::string& text) {
   Plan plan;

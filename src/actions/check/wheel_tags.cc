@@ -1,5 +1,7 @@
 #include "actions/check/wheel_tags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -92,6 +94,20 @@ std::optional<Rank> rank_of(std::string_view name, const TagTarget& target) {
 }
 
 }  // namespace
+
+std::set<std::string> tags_of(std::string_view file) {
+  std::set<std::string> tags;
+  if (!file.ends_with(".whl")) return tags;
+  file.remove_suffix(4);
+  const std::vector<std::string_view> parts = split(file, '-');
+  if (parts.size() != 5 && parts.size() != 6) return tags;
+  const size_t at = parts.size() - 3;
+  for (const std::string_view python : split(parts[at], '.'))
+    for (const std::string_view abi : split(parts[at + 1], '.'))
+      for (const std::string_view platform : split(parts[at + 2], '.'))
+        tags.insert(fmt::format("{}-{}-{}", python, abi, platform));
+  return tags;
+}
 
 std::optional<size_t> best_wheel(const std::vector<std::string>& names, const TagTarget& target) {
   std::optional<size_t> best;

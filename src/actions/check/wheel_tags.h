@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,5 +18,8 @@ struct TagTarget {
 
 // The index of the best; nothing if none fits. Names are "torch-2.6.0-cp312-...whl".
 std::optional<size_t> best_wheel(const std::vector<std::string>& names, const TagTarget& target);
+
+// "py3-none-any" for each combination that a wheel's name stands for; empty: it is no such name.
+std::set<std::string> tags_of(std::string_view file);
 
 }  // namespace cohabit::check

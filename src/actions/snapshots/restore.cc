@@ -304,12 +304,14 @@ std::string describe_spoiled(const std::vector<SpoiledFile>& spoiled, const Snap
   return text;
 }
 
-Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& wanted) {
+Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& wanted,
+                         const Refetch& refetch) {
   const RestorePlan plan = plan_restore(now, wanted);
   Restoring restoring(store, plan, now);
   Restored& restored = restoring.restored();
-  if (const auto spoiled = find_spoiled(store, plan, restored.bytes_read); !spoiled.empty())
-    return fail(describe_spoiled(spoiled, wanted));
+  auto spoiled = find_spoiled(store, plan, restored.bytes_read);
+  if (!spoiled.empty() && refetch) spoiled = refetch(store, wanted, std::move(spoiled));
+  if (!spoiled.empty()) return fail(describe_spoiled(spoiled, wanted));
   if (auto staged = restoring.stage(); !staged) return tl::unexpected<Error>(staged.error());
   auto noted = store.write_journal({Journal::Action::kRestore, wanted.name, ""});
   // On a full disk the note that an install is under way does as well: it leads to the same end.
@@ -329,17 +331,18 @@ Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& want
 }
 
 static Result<void> complete_restore(Store& store, const FileClaims& claims,
-                                     const std::string& name) {
+                                     const std::string& name, const Refetch& refetch) {
   const auto wanted = store.read(name);
   if (!wanted) return tl::unexpected<Error>(wanted.error());
   const auto now = describe_environment(store, claims, {});
   if (!now) return tl::unexpected<Error>(now.error());
-  if (auto done = restore(store, now->snapshot, *wanted); !done)
+  if (auto done = restore(store, now->snapshot, *wanted, refetch); !done)
     return tl::unexpected<Error>(done.error());
   return {};
 }
 
-Result<std::string> complete_interrupted(Store& store, const FileClaims& claims) {
+Result<std::string> complete_interrupted(Store& store, const FileClaims& claims,
+                                         const Refetch& refetch) {
   const Journal journal = store.read_journal();
   if (journal.action == Journal::Action::kNone) return std::string();
   if (journal.action == Journal::Action::kSnapshot) {
@@ -350,7 +353,7 @@ Result<std::string> complete_interrupted(Store& store, const FileClaims& claims)
     return fmt::format("the snapshot {} was interrupted and is not there", journal.snapshot);
   }
   if (journal.action == Journal::Action::kClean) return complete_cleaning(store, journal.snapshot);
-  if (auto done = complete_restore(store, claims, journal.snapshot); !done)
+  if (auto done = complete_restore(store, claims, journal.snapshot, refetch); !done)
     return fail(
         fmt::format("what was interrupted cannot be completed: {}\n`cohabit restore "
                     "--abandon` leaves the environment as it is now",

@@ -6,6 +6,7 @@
 // looks at what is there and does the rest; it needs no memory of how far the first one came.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,13 @@ struct SpoiledFile {
 // The bytes of every file of the plan are there; else those that are not.
 std::vector<SpoiledFile> find_spoiled(Store& store, const RestorePlan& plan, uint64_t& bytes_read);
 
-// `now`: what is there, as described under the same lock.
-Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& wanted);
+// Has the bytes of spoiled files brought into the store again; gives back those that cannot be had.
+using Refetch = std::function<std::vector<SpoiledFile>(Store& store, const Snapshot& wanted,
+                                                       std::vector<SpoiledFile> spoiled)>;
+
+// `now`: what is there, as described under the same lock. `refetch` may be empty.
+Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& wanted,
+                         const Refetch& refetch);
 
 // The sentence about spoiled files; `wanted`: of which they are.
 std::string describe_spoiled(const std::vector<SpoiledFile>& spoiled, const Snapshot& wanted);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "actions/snapshots/restore.h"
 #include "actions/snapshots/store.h"
 #include "base/result.h"
 #include "facts/python/file_claims.h"
@@ -39,6 +40,7 @@ Result<Taken> take_snapshot(Store& store, const FileClaims& claims, const std::s
 std::string new_snapshot_name(const Store& store, const std::string& purpose);
 
 // Completes what was stopped in the middle: says what was done, or nothing.
-Result<std::string> complete_interrupted(Store& store, const FileClaims& claims);
+Result<std::string> complete_interrupted(Store& store, const FileClaims& claims,
+                                         const Refetch& refetch);
 
 }  // namespace cohabit

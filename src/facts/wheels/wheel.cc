@@ -52,7 +52,8 @@ bool is_inside(std::string_view path) {
   return true;
 }
 
-// Where an installer puts a member; empty: nowhere.
+}  // namespace
+
 std::string installed_path(const std::string& member, const std::string& name,
                            const Layout& layout) {
   const size_t at = first_part(member).size() + 1;
@@ -68,6 +69,8 @@ std::string installed_path(const std::string& member, const std::string& name,
     return fmt::format("{}/{}/{}/{}", layout.prefix, layout.headers, name, rest);
   return "";
 }
+
+namespace {
 
 // A field of CSV.
 std::string quoted(const std::string& text) {

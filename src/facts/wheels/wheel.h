@@ -36,4 +36,8 @@ struct Layout {
 };
 Result<Wheel> read_wheel(ByteSource& source, const std::string& name, const Layout& layout);
 
+// Where an installer puts a member of a wheel, from site-packages; empty: nowhere.
+std::string installed_path(const std::string& member, const std::string& name,
+                           const Layout& layout);
+
 }  // namespace cohabit::wheels
