@@ -101,6 +101,8 @@ Result<int> run_check(const CheckOptions& options) {
     return tl::unexpected<Error>(found.error());
   auto installer = check::find_installer(*world.python, world.distributions);
   if (!installer) return tl::unexpected<Error>(installer.error());
+  if (const auto cost = check::cost_of_asking(*installer, world.distributions); !cost.empty())
+    fmt::print(stderr, "{}\n", cost);
   std::vector<std::string> unknowns;
   auto arguments = arguments_of(options, installer->tool, *world.python, unknowns);
   if (!arguments) return tl::unexpected<Error>(arguments.error());

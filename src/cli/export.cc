@@ -62,6 +62,8 @@ Result<int> run_export(const ExportOptions& options) {
   if (!site) return tl::unexpected<Error>(site.error());
   auto installer = locks::usual_installer(*world.python, world.distributions);
   if (!installer) return tl::unexpected<Error>(installer.error());
+  if (const auto cost = check::cost_of_asking(*installer, world.distributions); !cost.empty())
+    fmt::print(stderr, "{}\n", cost);
   const locks::Question question{*installer, &*world.python, check::layout_of(*world.python, *site),
                                  words_of(options.places, installer->tool)};
   locks::Lock lock = locks::lock_installed(question, world.distributions, world.python->prefix);

@@ -18,6 +18,12 @@ import world  # noqa: E402
 
 INSTALLED = {"python": "3.11", "gigabytes": 2, "requirements": [
     "opencv-python==4.9.0.80", "onnxruntime-gpu==1.22.0", "numpy==1.26.4", "pandas==2.1.4", "scikit-learn==1.3.2"]}
+# Wheels for CUDA 13 and 12 with the same paths, the smaller ones of those.
+VENDOR = {"python": "3.11", "gigabytes": 2, "requirements": ["nvidia-nvshmem-cu13==3.7.2", "nvidia-nccl-cu13==2.30.7"]}
+VENDOR_SEQUENCES = {
+    "nvshmem of another CUDA": (["nvidia-nvshmem-cu12==3.8.0"], 1, "FI001", ["nvidia-nvshmem-cu12 3.8.0", "67 files"]),
+    "NCCL of another CUDA": (["nvidia-nccl-cu12==2.32.3"], 1, "FI001", ["nvidia-nccl-cu12 2.32.3", "50 files"]),
+}
 # What is asked for; check's exit code (1: an error); the rule that says what breaks, and words of it that a person
 # would look for.
 SEQUENCES = {
@@ -28,16 +34,25 @@ SEQUENCES = {
 }
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """A copy, byte for byte: guard changes it. pytest would keep a gigabyte of it."""
+def copy_of(name: str, what: dict, place: Path) -> Iterator[Path]:
+    """Byte for byte: guard changes it. pytest would keep a gigabyte of it."""
     try:
-        made = environments.make("sequences", INSTALLED)
+        made = environments.make(name, what)
     except environments.Unavailable as reason:
         pytest.skip(str(reason))
-    subprocess.run(["cp", "-a", made, tmp_path / "env"], check=True)
-    yield tmp_path / "env"
-    shutil.rmtree(tmp_path / "env")
+    subprocess.run(["cp", "-a", made, place], check=True)
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    yield from copy_of("sequences", INSTALLED, tmp_path / "env")
+
+
+@pytest.fixture
+def vendor(tmp_path: Path) -> Iterator[Path]:
+    yield from copy_of("vendor", VENDOR, tmp_path / "env")
 
 
 def run(command: list, code: int) -> subprocess.CompletedProcess:
@@ -60,7 +75,44 @@ def install(home: Path, asked: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_it_is_said_refused_and_taken_back(name: str, home: Path, cohabit: str) -> None:
-    asked, exit_code, code, words = SEQUENCES[name]
+    try_sequence(SEQUENCES[name], home, cohabit)
+
+
+@pytest.mark.parametrize("name", VENDOR_SEQUENCES)
+def test_files_of_another_cuda(name: str, vendor: Path, cohabit: str) -> None:
+    try_sequence(VENDOR_SEQUENCES[name], vendor, cohabit)
+
+
+def test_a_copy_that_was_written_in_place(vendor: Path, cohabit: str) -> None:
+    """Its bytes are in the wheel still: one member of it is fetched."""
+    before = walk(vendor)
+    run([cohabit, "snapshot", "whole", "--env", vendor], 0)
+    library = vendor / "lib/python3.11/site-packages/nvidia/nccl/include/nccl.h"
+    status = library.stat()
+    with library.open("r+b") as file:
+        file.write(b"over")
+    assert status.st_size == library.stat().st_size
+    done = run([cohabit, "restore", "whole", "--env", vendor], 0)
+    assert "nccl.h, from nvidia_nccl_cu13-2.30.7" in done.stderr
+    assert world.differences(before, walk(vendor)) == {}
+
+
+def test_exported_and_made_again(home: Path, cohabit: str, tmp_path: Path) -> None:
+    run([cohabit, "export", home, "--out", tmp_path / "pylock.toml"], 0)
+    assert "files are equal" in run([cohabit, "recreate", home, tmp_path / "again"], 0).stdout
+    done = run([cohabit, "recreate", tmp_path / "pylock.toml", tmp_path / "from-file", "--env", home], 0)
+    assert "files are equal" in done.stdout
+    for name in ("again", "from-file"):
+        one, other = walk(home), walk(tmp_path / name)
+        bytes_of = [{path: row[2] for path, row in side.items() if row[0] == "file" and not path.endswith(b".pyc")}
+                    for side in (one, other)]
+        own = world.differences(*bytes_of)
+        assert all(path.startswith((b"bin/", b"pyvenv.cfg")) or b".dist-info/" in path for path in own), own
+        shutil.rmtree(tmp_path / name)
+
+
+def try_sequence(sequence: tuple, home: Path, cohabit: str) -> None:
+    asked, exit_code, code, words = sequence
     before = walk(home)
     said = json.loads(run([cohabit, "check", "--env", home, "--format", "json", *asked], exit_code).stdout)
     headlines = " ".join(finding["headline"] for finding in said["findings"] if finding["code"] == code)

@@ -48,6 +48,9 @@ struct Plan {
 // pip where the environment has it, else uv from PATH. The error says what to do.
 Result<Installer> find_installer(const Interpreter& python, const Distributions& distributions);
 
+// What asking it costs, as a sentence for people; empty: little.
+std::string cost_of_asking(const Installer& installer, const Distributions& distributions);
+
 // This machine, and that interpreter.
 TagTarget target_of(const Interpreter& python);
 

@@ -54,12 +54,16 @@ std::string replaced(std::string text, const std::string& from) {
   return text;
 }
 
-// A script may name the interpreter by any of its names.
+// Without the beginning of a script that names the interpreter of its environment, by any of its
+// names; where the path has blanks or is long, by way of a shell.
 std::string script_text(const std::string& text, const std::string& prefix) {
-  constexpr std::string_view kStart = "#!\x01/bin/python";
   std::string result = replaced(text, prefix);
-  if (result.starts_with(kStart))
-    result.erase(kStart.size(), result.find('\n') - kStart.size());
+  if (result.starts_with("#!\x01/bin/python")) return result.substr(result.find('\n') + 1);
+  constexpr std::string_view kShell = "#!/bin/sh\n'''exec' ", kEnd = "\n' '''\n";
+  const size_t end = result.find(kEnd);
+  const size_t named = result.find("\x01/bin/python");
+  if (result.starts_with(kShell) && end != result.npos && named < end)
+    return result.substr(end + kEnd.size());
   return result;
 }
 
