@@ -221,9 +221,11 @@ std::vector<WheelAddress> bundled_wheels(const Interpreter& python, const std::s
 // Those with the installed one's tags first, then as the installer names them.
 void sort_by_tags(Search& search) {
   const std::set<std::string> tags = tags_of_wheel(installed_text(*search.distribution, "WHEEL"));
-  std::stable_partition(
-      search.candidates.begin(), search.candidates.end(),
-      [&](const WheelAddress& wheel) { return check::tags_of(wheel.file) == tags; });
+  std::vector<WheelAddress> same, others;
+  for (WheelAddress& wheel : search.candidates)
+    (check::tags_of(wheel.file) == tags ? same : others).push_back(std::move(wheel));
+  same.insert(same.end(), others.begin(), others.end());
+  search.candidates = std::move(same);
 }
 
 void start(Search& search, const Question& question) {
