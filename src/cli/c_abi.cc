@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
   cohabit::add_explain_command(app, exit_code);
   cohabit::add_why_command(app, exit_code);
   cohabit::add_check_command(app, exit_code);
+  cohabit::add_matrix_command(app, exit_code);
   cohabit::add_snapshot_commands(app, exit_code);
   cohabit::add_export_command(app, exit_code);
   cohabit::add_recreate_command(app, exit_code);

@@ -12,6 +12,7 @@ void add_replay_command(CLI::App& app, int& exit_code);
 void add_trace_command(CLI::App& app, int& exit_code);
 void add_doctor_command(CLI::App& app, int& exit_code);
 void add_check_command(CLI::App& app, int& exit_code);
+void add_matrix_command(CLI::App& app, int& exit_code);
 void add_capture_command(CLI::App& app, int& exit_code);
 int summarize();  // bare `cohabit`
 void add_fix_command(CLI::App& app, int& exit_code);

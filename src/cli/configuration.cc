@@ -19,7 +19,7 @@ constexpr size_t kMaxFile = 4 << 20;
 constexpr const char* kOwnFile = "cohabit.toml";
 constexpr const char* kProjectFile = "pyproject.toml";
 
-const std::vector<std::string> kKeys = {"severity", "ignore", "fail-on"};
+const std::vector<std::string> kKeys = {"severity", "ignore", "fail-on", "index-for"};
 const std::vector<std::string> kIgnoreKeys = {"code", "library", "distribution", "imports",
                                               "reason"};
 const std::vector<std::string> kSeverities = {"error", "warning", "note", "off"};
@@ -45,6 +45,7 @@ class Reader {
     }
     if (auto good = read_severities(table, result.policy); !good) return unexpected(good);
     if (auto good = read_ignores(table, result.policy); !good) return unexpected(good);
+    if (auto good = read_indexes(table, result.index_for); !good) return unexpected(good);
     return result;
   }
 
@@ -105,6 +106,20 @@ class Reader {
                                  : *level == "error"   ? Severity::kError
                                  : *level == "warning" ? Severity::kWarning
                                                        : Severity::kNote;
+    }
+    return {};
+  }
+
+  Result<void> read_indexes(const toml::table& table,
+                            std::map<std::string, std::string>& indexes) const {
+    const toml::node* node = table.get("index-for");
+    if (!node) return {};
+    if (!node->is_table()) return wrong("index-for", "expected a table: cu126 = \"URL\"");
+    for (const auto& [key, value] : *node->as_table()) {
+      const std::string name(key.str());
+      auto address = text(value, "index-for." + name);
+      if (!address) return tl::unexpected<Error>(address.error());
+      indexes[name] = std::move(*address);
     }
     return {};
   }

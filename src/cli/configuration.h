@@ -2,6 +2,7 @@
 // (docs/configuration.md).
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "base/result.h"
@@ -13,6 +14,7 @@ struct Configuration {
   std::string file;     // empty: there is none
   std::string fail_on;  // empty: says nothing
   Policy policy;
+  std::map<std::string, std::string> index_for;  // "cu126": the address of an index for it
 };
 
 // `file`: the one to read; empty: the nearest from the current directory upward.

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+import urllib.parse
 import zipfile
 from pathlib import Path
 
@@ -105,7 +106,7 @@ class Index:
             return self.send(request, 401, b"", {"WWW-Authenticate": 'Basic realm="index"'})
         if request.path.startswith("/simple/"):
             return self.send_page(request, request.path.split("/")[2])
-        file = self.directory / request.path.split("/")[-1]
+        file = self.directory / urllib.parse.unquote(request.path.split("/")[-1])
         if not file.is_file():
             return self.send(request, 404, b"no such file")
         self.send_file(request, file)

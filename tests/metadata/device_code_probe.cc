@@ -1,4 +1,5 @@
-// device_code_probe FILE...: for each file its path, then lines "KIND ARCHITECTURE ENTRIES".
+// device_code_probe FILE...: for each file its path, then lines "KIND ARCHITECTURE ENTRIES BYTES",
+// of PTX its version behind them. scripts/refresh_matrix reads them too.
 #include <fmt/format.h>
 
 #include "base/tree.h"
@@ -20,8 +21,10 @@ int main(int argc, char** argv) {
       const char* kind = code.kind == cuda::CodeKind::kPtx           ? "ptx"
                          : code.kind == cuda::CodeKind::kMachineCode ? "cubin"
                                                                      : "lto";
-      fmt::print("  {} {}{} {}\n", kind, code.sm, code.suffix ? std::string(1, code.suffix) : "",
-                 entries);
+      fmt::print("  {} {}{} {} {}", kind, code.sm, code.suffix ? std::string(1, code.suffix) : "",
+                 entries, bytes);
+      if (code.kind == cuda::CodeKind::kPtx) fmt::print(" {}.{}", code.ptx_major, code.ptx_minor);
+      fmt::print("\n");
     }
     for (const std::string& problem : codes.problems) fmt::print("  problem: {}\n", problem);
   }

@@ -153,6 +153,14 @@ uint64_t DeviceCodes::bytes() const {
   return sum;
 }
 
+bool goes_with(const DeviceCode& code, int sm) {
+  if (code.suffix == 'a') return code.sm == sm;
+  const bool same_major = code.sm / 10 == sm / 10;
+  if (code.suffix == 'f') return same_major && code.sm <= sm;
+  if (code.kind == CodeKind::kPtx) return code.sm <= sm;
+  return same_major && code.sm <= sm;
+}
+
 std::string name_of(const DeviceCode& code) {
   const bool ptx = code.kind == CodeKind::kPtx;
   std::string text = fmt::format("{}_{}",

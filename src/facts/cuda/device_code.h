@@ -50,6 +50,9 @@ struct DeviceCodes {
 // to have none: its other sections are not searched.
 DeviceCodes read_device_code(Bytes file);
 
+// Whether a GPU of this compute capability runs it; PTX after the driver has compiled it.
+bool goes_with(const DeviceCode& code, int sm);
+
 // "sm_90a", "compute_80 (PTX 8.4)"
 std::string name_of(const DeviceCode& code);
 

@@ -80,4 +80,10 @@ std::optional<CudaVersion> cuda_of_ptx(int major, int minor) {
   return std::nullopt;
 }
 
+bool driver_compiles(std::string_view driver, int ptx_major, int ptx_minor) {
+  const auto wanted = cuda_of_ptx(ptx_major, ptx_minor);
+  const auto has = cuda_of_driver(driver);
+  return driver.empty() || !wanted || !has || *has >= *wanted;
+}
+
 }  // namespace cohabit::cuda

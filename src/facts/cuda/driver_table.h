@@ -32,5 +32,8 @@ std::string_view oldest_driver_for(CudaVersion cuda);
 std::string_view full_driver_for(CudaVersion cuda);
 // The CUDA whose driver compiles this version of PTX.
 std::optional<CudaVersion> cuda_of_ptx(int major, int minor);
+// Whether this driver compiles it. Where a table has no answer, and of no driver ("") at all, it
+// gets the benefit of the doubt.
+bool driver_compiles(std::string_view driver, int ptx_major, int ptx_minor);
 
 }  // namespace cohabit::cuda

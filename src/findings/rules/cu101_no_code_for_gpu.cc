@@ -21,28 +21,14 @@ namespace {
 
 enum class Fate : uint8_t { kNothing, kPtxTooNew, kCompiled, kRuns };  // worst first
 
-bool goes_with(const cuda::DeviceCode& code, int sm) {
-  if (code.suffix == 'a') return code.sm == sm;
-  const bool same_major = code.sm / 10 == sm / 10;
-  if (code.suffix == 'f') return same_major && code.sm <= sm;
-  if (code.kind == cuda::CodeKind::kPtx) return code.sm <= sm;
-  return same_major && code.sm <= sm;
-}
-
-// Where a table has no answer, the driver gets the benefit of the doubt.
-bool compiles(const std::string& driver, const cuda::DeviceCode& code) {
-  const auto wanted = cuda::cuda_of_ptx(code.ptx_major, code.ptx_minor);
-  const auto has = cuda::cuda_of_driver(driver);
-  return driver.empty() || !wanted || !has || *has >= *wanted;
-}
-
 Fate fate_of(const cuda::DeviceCodes& codes, int sm, const std::string& driver) {
   Fate fate = Fate::kNothing;
   for (const auto& row : codes.rows) {
-    if (row.code.kind == cuda::CodeKind::kIntermediate || !goes_with(row.code, sm)) continue;
+    if (row.code.kind == cuda::CodeKind::kIntermediate || !cuda::goes_with(row.code, sm)) continue;
     const Fate one = row.code.kind == cuda::CodeKind::kMachineCode ? Fate::kRuns
-                     : compiles(driver, row.code)                  ? Fate::kCompiled
-                                                                   : Fate::kPtxTooNew;
+                     : cuda::driver_compiles(driver, row.code.ptx_major, row.code.ptx_minor)
+                         ? Fate::kCompiled
+                         : Fate::kPtxTooNew;
     fate = std::max(fate, one);
   }
   return fate;
