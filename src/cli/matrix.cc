@@ -308,7 +308,7 @@ void add_matrix_command(CLI::App& app, int& exit_code) {
   command->add_flag("--no-config", options->no_configuration, "Read no configuration");
   command->callback([options, &exit_code] {
     exit_code = exit_code_of(run_matrix(*options).map_error(
-        [](Error error) { return Error{report::printable(error.message)}; }));
+        [](const Error& error) { return Error{report::printable(error.message)}; }));
   });
 }
 
