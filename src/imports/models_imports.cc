@@ -206,7 +206,7 @@ Ref file_finder_find_spec(I& in, Ref self, const A& a) {
   const std::string base = fmt::format("{}/{}", *path, name->substr(name->rfind('.') + 1));
   for (const char* package : {"/__init__", ""})
     for (const std::string& suffix : texts_of(suffixes)) {
-      const std::string file = base + package + suffix;
+      const std::string file = fmt::format("{}{}{}", base, package, suffix);
       const auto status = in.tree().stat(file);
       if (!status || !status->is_regular()) continue;
       ModuleSpec spec{std::string(*name), ModuleKind::kSource, file, {}};

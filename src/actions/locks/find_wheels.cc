@@ -213,7 +213,8 @@ std::vector<WheelAddress> bundled_wheels(const Interpreter& python, const std::s
       if (!file.ends_with(".whl") || second == file.npos) continue;
       if (normal_name(file.substr(0, first)) == normal_name(name) &&
           file.substr(first + 1, second - first - 1) == version)
-        wheels.push_back({file, "file://" + percent_encoded(directory + "/" + file), "", 0});
+        wheels.push_back(
+            {file, "file://" + percent_encoded(fmt::format("{}/{}", directory, file)), "", 0});
     }
   return wheels;
 }

@@ -121,7 +121,7 @@ std::string NewEnvironment::site() const {
 }
 
 Result<void> NewEnvironment::run_installer(const Recipe& recipe,
-                                           const std::vector<std::string>& more) {
+                                           const std::vector<std::string>& more) const {
   std::vector<std::string> command = recipe.installer.command;
   if (recipe.installer.tool == check::Tool::kPip)
     command.insert(command.end(),
@@ -143,7 +143,7 @@ Result<void> NewEnvironment::run_installer(const Recipe& recipe,
 
 // uv reads a pylock.toml. To pip each wheel is one more place to find it in; the indexes of its
 // configuration are looked at too, whose credentials it has, and the hash decides.
-Result<void> NewEnvironment::install(const Recipe& recipe, const Lock& lock) {
+Result<void> NewEnvironment::install(const Recipe& recipe, const Lock& lock) const {
   if (lock.wheels.empty()) return {};
   const ScratchDirectory scratch("cohabit-recreate");
   if (scratch.path().empty()) return fail("cannot make an empty directory in $TMPDIR");
@@ -167,7 +167,8 @@ Result<void> NewEnvironment::install(const Recipe& recipe, const Lock& lock) {
   return run_installer(recipe, more);
 }
 
-Result<void> NewEnvironment::install_requirements(const Recipe& recipe, const std::string& file) {
+Result<void> NewEnvironment::install_requirements(const Recipe& recipe,
+                                                  const std::string& file) const {
   return run_installer(recipe, {"--require-hashes", "-r", file});
 }
 

@@ -36,9 +36,9 @@ class NewEnvironment {
   std::string site() const;
 
   // Nothing but these wheels; their hashes are checked.
-  Result<void> install(const Recipe& recipe, const Lock& lock);
+  Result<void> install(const Recipe& recipe, const Lock& lock) const;
   // The same of a requirements file with hashes.
-  Result<void> install_requirements(const Recipe& recipe, const std::string& file);
+  Result<void> install_requirements(const Recipe& recipe, const std::string& file) const;
   // Has files name the final place.
   Result<void> name_place();
   // The last step: it is there, under its name.
@@ -46,7 +46,7 @@ class NewEnvironment {
 
  private:
   NewEnvironment() = default;
-  Result<void> run_installer(const Recipe& recipe, const std::vector<std::string>& more);
+  Result<void> run_installer(const Recipe& recipe, const std::vector<std::string>& more) const;
 
   std::unique_ptr<ScratchDirectory> directory_;
   std::string place_;
