@@ -70,8 +70,8 @@ std::string setting_of(const std::string& text, std::string_view name) {
 std::string base_python_of(const Interpreter& python, const std::string& settings) {
   const std::string home = setting_of(settings, "home");
   for (const std::string& name :
-       {fmt::format("python{}.{}", python.major, python.minor), std::string("python3")})
-    if (!home.empty() && ::access((home + "/" + name).c_str(), X_OK) == 0) return home + "/" + name;
+       {fmt::format("{}/python{}.{}", home, python.major, python.minor), home + "/python3"})
+    if (!home.empty() && ::access(name.c_str(), X_OK) == 0) return name;
   return python.real_path;
 }
 
