@@ -52,9 +52,12 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
         log_closed_));
   }
   std::string gone;
-  for (const std::string& path : mapped_)
-    if (std::error_code error; !std::filesystem::exists(absolute(path), error))
+  for (const std::string& path : mapped_) {
+    // Others were named from a directory of that time, or by what only ld.so makes of them.
+    if (!path.starts_with('/') || path.find('$') != path.npos) continue;
+    if (std::error_code error; !std::filesystem::exists(path, error))
       gone += (gone.empty() ? "" : ", ") + path;
+  }
   if (!gone.empty())
     spots.push_back("mapped by the program, and gone since, so that no simulation can open them: " +
                     gone);

@@ -107,6 +107,28 @@ def test_started_through_the_loader(options: list[str], world, tmp_path: Path) -
     assert results == ["failed" if line == "-" else "ok" for line in log.stdout.splitlines()]
 
 
+def test_a_cpu_of_no_level(world, tmp_path: Path) -> None:
+    """ld.so is told that the CPU lacks what the levels ask for: it looks into none of their folders, whatever this one has."""
+    for place in ("", "glibc-hwcaps/x86-64-v2", "glibc-hwcaps/x86-64-v3"):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        compile_c(tmp_path / place, "libwanted.so", "int wanted;", "-shared", "-fPIC")
+    program = compile_c(tmp_path, "opener", OPENER)
+    variables = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-SSE4_2,-AVX2", "LD_LIBRARY_PATH": str(tmp_path)}
+    log = subprocess.run([program, "libwanted.so"], env=variables | {"LD_DEBUG": "files"}, capture_output=True, text=True, check=True)
+    run = world.trace(command=[program, "libwanted.so"], out=str(tmp_path / "out.trace"), **variables)
+    assert run.start["hwcaps"] == []
+    subprocess.run([world.cohabit, "replay", tmp_path / "out.trace", "--loads", tmp_path / "loads"], check=True, capture_output=True)
+    (loaded,) = [line.split("\t")[0] for line in (tmp_path / "loads").read_text().splitlines() if "libwanted" in line]
+    assert loaded == str(tmp_path / "libwanted.so") and f"calling init: {loaded}\n" in log.stderr
+
+
+def test_what_is_named_from_another_directory_is_not_gone(world, tmp_path: Path) -> None:
+    compile_c(tmp_path, "libwanted.so", "int wanted;", "-shared", "-fPIC")
+    code = f"import ctypes, os; os.chdir({str(tmp_path)!r}); ctypes.CDLL('./libwanted.so'); ctypes.CDLL('/usr/$LIB/libz.so.1')"
+    run = world.trace(command=["/usr/bin/python3", "-c", code], out=str(tmp_path / "out.trace"), cwd="/")
+    assert run.status == 0 and "gone" not in str(run.end)
+
+
 def test_auditors_are_not_simulated(world, tmp_path: Path) -> None:
     program = compile_c(tmp_path, "opener", OPENER)
     loader = loader_of(program)

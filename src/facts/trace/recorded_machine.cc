@@ -26,8 +26,10 @@ Machine recorded_machine(const Tree& tree, const StartFacts& start) {
       read_machine(tree, start.machine == "aarch64" ? elf::EM_AARCH64 : elf::EM_X86_64, "",
                    loader_of(tree, start));
   if (!start.platform.empty()) machine.platform = start.platform;
-  // Empty means unknown; but where ld.so was started with its options it was asked with them.
-  if (!start.hwcaps.empty() || !start.loader_command.empty()) machine.hwcaps = start.hwcaps;
+  // Where the tracer ran (it tells the platform), ld.so was asked: an old CPU has none. It was,
+  // too, where it was started with its options. Else none means unknown.
+  if (!start.hwcaps.empty() || !start.platform.empty() || !start.loader_command.empty())
+    machine.hwcaps = start.hwcaps;
   int major = 0;
   int minor = 0;
   if (std::sscanf(start.glibc.c_str(), "%d.%d", &major, &minor) == 2)
