@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/json_text.h"
 #include "base/read_file.h"
 #include "base/write_file.h"
 
@@ -28,11 +29,6 @@ bool may_stand_in_name(char c) {
 
 std::string file_of(const std::string& directory, const std::string& name) {
   return fmt::format("{}/{}/kernel.json", directory, name);
-}
-
-std::string text_at(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // Nothing: it is not there, not readable, or not ours.

@@ -9,6 +9,7 @@
 
 #include "actions/archive_reader.h"
 #include "actions/capture.h"
+#include "base/json_text.h"
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "findings/environment.h"
@@ -22,11 +23,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kSchemaVersion = 1;
 constexpr size_t kMaxManifest = 16 << 20;
 constexpr size_t kShownGaps = 3;
-
-std::string text_at(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 int number_at(const Json& json, const char* name) {
   const auto found = json.find(name);

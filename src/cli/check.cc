@@ -11,6 +11,7 @@
 #include "cli/configuration.h"
 #include "cli/deep_check.h"
 #include "cli/examine.h"
+#include "cli/place_options.h"
 #include "cli/report_options.h"
 #include "report/check.h"
 
@@ -19,8 +20,8 @@ namespace {
 
 struct CheckOptions {
   std::vector<std::string> requirements, files, constraints;
-  std::vector<std::string> indexes, extra_indexes, links;
-  bool no_index = false, offline = false, pre = false, upgrade = false, no_dependencies = false;
+  PlaceOptions places;
+  bool pre = false, upgrade = false, no_dependencies = false;
   bool allow_build = false, deep = false;
   std::string environment;
   std::string format = "full", fail_on;
@@ -40,16 +41,9 @@ Result<std::vector<std::string>> arguments_of(const CheckOptions& options, check
     unknowns.insert(unknowns.end(), input->unknowns.begin(), input->unknowns.end());
     is_lock = is_lock || input->is_lock;
   }
-  const auto add = [&](const char* name, const std::vector<std::string>& values) {
-    for (const std::string& value : values) words.insert(words.end(), {name, value});
-  };
-  add("-c", options.constraints);
-  add("--index-url", options.indexes);
-  add("--extra-index-url", options.extra_indexes);
-  add("--find-links", options.links);
-  if (options.no_index || (options.offline && tool == check::Tool::kPip))
-    words.emplace_back("--no-index");
-  if (options.offline && tool == check::Tool::kUv) words.emplace_back("--offline");
+  for (const std::string& file : options.constraints) words.insert(words.end(), {"-c", file});
+  const std::vector<std::string> places = words_of(options.places, tool);
+  words.insert(words.end(), places.begin(), places.end());
   if (options.pre) words.emplace_back("--pre");
   if (options.upgrade) words.emplace_back("--upgrade");
   if (options.no_dependencies || is_lock) words.emplace_back("--no-deps");
@@ -141,13 +135,7 @@ void add_check_command(CLI::App& app, int& exit_code) {
   command->add_option(
       "--env", options->environment,
       "The environment (default: $VIRTUAL_ENV, .venv here, $CONDA_PREFIX, python in PATH)");
-  command->add_option("-i,--index-url", options->indexes, "The installer's option of that name");
-  command->add_option("--extra-index-url", options->extra_indexes,
-                      "The installer's option of that name");
-  command->add_option("-f,--find-links", options->links, "A directory or page of wheels");
-  command->add_flag("--no-index", options->no_index, "Only what --find-links names");
-  command->add_flag("--offline", options->offline,
-                    "Without a network: --find-links, and uv's cache");
+  add_place_options(*command, options->places);
   command->add_flag("--pre", options->pre, "Pre-releases too");
   command->add_flag("-U,--upgrade", options->upgrade, "Upgrade what is asked for");
   command->add_flag("--no-deps", options->no_dependencies, "Without what the requirements require");

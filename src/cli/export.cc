@@ -12,7 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/examine.h"
-#include "cli/lock_options.h"
+#include "cli/place_options.h"
 #include "report/printable.h"
 
 namespace cohabit {

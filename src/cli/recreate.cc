@@ -23,7 +23,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/kept_environment.h"
-#include "cli/lock_options.h"
+#include "cli/place_options.h"
 #include "facts/python/requirement.h"
 #include "report/printable.h"
 

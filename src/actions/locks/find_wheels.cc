@@ -17,7 +17,9 @@
 #include "actions/check/fetch.h"
 #include "actions/launch.h"
 #include "actions/locks/offers.h"
+#include "actions/locks/same_files.h"
 #include "base/addresses.h"
+#include "base/json_text.h"
 #include "base/paths.h"
 #include "base/sha256.h"
 #include "facts/python/requirement.h"
@@ -36,11 +38,6 @@ struct Origin {
   std::string hash;
   std::string built;  // why no wheel stands for it
 };
-
-std::string text_at(const nlohmann::json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 Origin read_origin(const Distribution& distribution) {
   Origin origin;
@@ -91,11 +88,7 @@ std::string_view without_padding(std::string_view hash) {
 
 // Installers add notes of their own, and rewrite the first line of scripts.
 bool is_installers(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  const bool in_metadata = path.find(".dist-info/") != path.npos;
-  return path.starts_with("../") ||
-         (in_metadata && (name == "INSTALLER" || name == "REQUESTED" || name == "RECORD" ||
-                          name == "direct_url.json" || name.starts_with("uv_")));
+  return path.starts_with("../") || is_note(path) || is_record(path);
 }
 
 // Empty: a wheel with this list of files was installed. Else a path in which they differ.

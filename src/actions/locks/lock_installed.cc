@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/addresses.h"
+#include "base/json_text.h"
 #include "base/paths.h"
 #include "facts/files/walk.h"
 #include "facts/python/installed_files.h"
@@ -16,11 +17,6 @@
 
 namespace cohabit::locks {
 namespace {
-
-std::string text_at(const nlohmann::json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 CondaPackage read_conda(const Distribution& one) {
   CondaPackage package{one.name, one.version, "", ""};
@@ -98,12 +94,12 @@ std::string yaml_text(const std::string& text) {
   return result + "'";
 }
 
+}  // namespace
+
 std::string requirement_of(const LockedWheel& one) {
   return one.is_direct ? fmt::format("{} @ {}", one.name, one.wheel.address)
                        : fmt::format("{}=={}", one.name, one.version);
 }
-
-}  // namespace
 
 Lock lock_installed(const Question& question, const Distributions& distributions,
                     const std::string& prefix) {

@@ -19,6 +19,9 @@ Lock lock_installed(const Question& question, const Distributions& distributions
 // written after their RECORD, claimed twice. `all`: every file.
 std::vector<ChangedFile> find_changed(const Distributions& distributions, bool all);
 
+// "numpy==1.26.4", or "numpy @ ADDRESS".
+std::string requirement_of(const LockedWheel& one);
+
 // The two other forms of a lock.
 std::string format_requirements(const Lock& lock);
 std::string format_environment_yml(const Lock& lock, const std::string& name);

@@ -16,10 +16,12 @@
 
 #include "actions/ask.h"
 #include "actions/check/refusal.h"
+#include "actions/locks/lock_installed.h"
 #include "actions/locks/pylock.h"
 #include "base/changes.h"
 #include "base/paths.h"
 #include "base/read_file.h"
+#include "base/text.h"
 #include "base/write_file.h"
 #include "facts/files/walk.h"
 #include "facts/python/installed_files.h"
@@ -45,12 +47,6 @@ Result<void> write_again(const std::string& path, const Entry& entry, const std:
   return {};
 }
 
-std::string with_place(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 // The rows of these files, of one RECORD, anew. Other rows keep every byte.
 std::string with_new_rows(const std::string& record, const std::string& site,
                           const std::set<std::string>& written) {
@@ -71,13 +67,6 @@ std::string with_new_rows(const std::string& record, const std::string& site,
     result += line + (has_return ? "\r\n" : "\n");
   }
   return result;
-}
-
-std::string requirement_of(const LockedWheel& one) {
-  return fmt::format("{} --hash=sha256:{}\n",
-                     one.is_direct ? fmt::format("{} @ {}", one.name, one.wheel.address)
-                                   : fmt::format("{}=={}", one.name, one.version),
-                     one.wheel.hash);
 }
 
 }  // namespace
@@ -156,7 +145,7 @@ Result<void> NewEnvironment::install(const Recipe& recipe, const Lock& lock) con
   if (is_pip) {
     more.emplace_back("--require-hashes");
     for (const LockedWheel& one : whole.wheels) {
-      text += requirement_of(one);
+      text += fmt::format("{} --hash=sha256:{}\n", requirement_of(one), one.wheel.hash);
       if (!one.is_direct) more.insert(more.end(), {"--find-links", one.wheel.address});
     }
   } else {
@@ -185,7 +174,9 @@ Result<void> NewEnvironment::name_place() {
     const std::string own = last_part(prefix());
     if (text->find(own) == text->npos) continue;
     // The whole path, and its last part alone: the prompt.
-    const std::string now = with_place(with_place(*text, prefix(), place_), own, last_part(place_));
+    std::string now = *text;
+    replace_all(now, prefix(), place_);
+    replace_all(now, own, last_part(place_));
     if (auto done = write_again(path, entry, now); !done) return done;
     written.insert(path);
   }

@@ -72,7 +72,10 @@ Result<std::string> keep(Store& store, const SnapshotFile& row, const std::strin
 class Fetching {
  public:
   Fetching(Store& store, const Question& question, Snapshot& healed)
-      : store_(store), question_(question), healed_(healed) {}
+      : store_(store),
+        question_(question),
+        healed_(healed),
+        settings_(check::web_settings(question.installer, {question.places, false})) {}
 
   void fetch(const Distribution& distribution, const FoundWheel& wheel, std::vector<Lost>& lost);
   std::vector<std::string>& fetched() { return fetched_; }
@@ -84,6 +87,7 @@ class Fetching {
   Store& store_;
   const Question& question_;
   Snapshot& healed_;
+  const wheels::WebSettings settings_;  // pip is asked for it: once
   std::vector<std::string> fetched_;
 };
 
@@ -120,9 +124,7 @@ void Fetching::fetch(const Distribution& distribution, const FoundWheel& wheel,
   if (wheel.wheel.address.empty())
     return refuse(fmt::format("{} {} cannot be had again: {}", distribution.name,
                               distribution.version, wheel.why));
-  const wheels::WebSettings settings =
-      check::web_settings(question_.installer, {question_.places, false});
-  auto source = check::open_wheel(wheel.wheel.address, settings);
+  auto source = check::open_wheel(wheel.wheel.address, settings_);
   if (!source) return refuse(source.error().message);
   const auto directory = wheels::read_zip_directory(**source);
   if (!directory) return refuse(directory.error().message);

@@ -28,18 +28,8 @@ bool is_compiled(const std::string& path) {
   return path.ends_with(".pyc") && path.find("__pycache__/") != path.npos;
 }
 
-bool in_metadata(const std::string& path) {
+bool in_metadata(std::string_view path) {
   return path.find(".dist-info/") != path.npos;
-}
-
-bool is_note(const std::string& path) {
-  const std::string name = last_part(path);
-  return in_metadata(path) && (name == "INSTALLER" || name == "REQUESTED" ||
-                               name == "direct_url.json" || name.starts_with("uv_"));
-}
-
-bool is_record(const std::string& path) {
-  return in_metadata(path) && last_part(path) == "RECORD";
 }
 
 // What the tool that makes environments writes of the place.
@@ -180,6 +170,16 @@ Sameness Comparison::run() {
 }
 
 }  // namespace
+
+bool is_note(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return in_metadata(path) && (name == "INSTALLER" || name == "REQUESTED" ||
+                               name == "direct_url.json" || name.starts_with("uv_"));
+}
+
+bool is_record(std::string_view path) {
+  return in_metadata(path) && path.ends_with("/RECORD");
+}
 
 Result<Side> read_side(const std::string& prefix) {
   Side side;

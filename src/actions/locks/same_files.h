@@ -6,12 +6,17 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "facts/snapshots/snapshot.h"
 
 namespace cohabit::locks {
+
+// What an installer writes beside a wheel's own metadata; and its list of files.
+bool is_note(std::string_view path);
+bool is_record(std::string_view path);
 
 // One of them.
 struct Side {

@@ -1,4 +1,4 @@
-// What export and recreate tell the installer: where packages come from.
+// What check, export and recreate tell the installer: where packages come from.
 #pragma once
 
 #include <CLI/CLI.hpp>
