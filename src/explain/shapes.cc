@@ -211,6 +211,8 @@ bool Shapes::pass_numbers(std::string_view text, size_t& later, size_t& earlier,
         !is_address(text, spans.other_begin, spans.other_end))
       return false;
   }
+  // Behind equal numbers the lines go on differently.
+  if (spans.end == later && spans.other_end == earlier) return false;
   named |= tells_apart(text, spans.begin, spans.end);
   later = spans.end;
   earlier = spans.other_end;

@@ -71,3 +71,17 @@ def test_a_failing_log_again_and_again(cohabit: str) -> None:
     for log in [log for log in all_logs() if log.causes][::10]:
         once = slugs(why(cohabit, log.text))
         assert slugs(why(cohabit, log.text * 20))[:1] == once[:1], log.name
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_that_go_on_differently_behind_equal_numbers(seed: int, cohabit: str) -> None:
+    """Lines between repetitions of a failure are compared with those of the last time; one of them may differ anywhere."""
+    chance = random.Random(seed)
+    def line() -> str:
+        return "".join(chance.choice(["12", "7", "deadbeef1", "0x7f00", "a", "x", " ", ":", ".", ",", "\r", "é"])
+                       for _ in range(chance.randrange(12)))
+    lines = [line() for _ in range(4)] + ["status 12 left", "status 12, left", "id deadbeef12 left", "id deadbeef12: left"]
+    text = "".join(CLASH + "".join(chance.choice(lines) + "\n" for _ in range(chance.randrange(1, 4))) for _ in range(300))
+    report = why(cohabit, text + OPENMP)
+    assert slugs(report) == ["pybind11-type-clash", "openmp-duplicate"]
+    assert report["answers"][1]["matched"][0]["line"] == text.count("\n") + 1

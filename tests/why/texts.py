@@ -14,7 +14,7 @@ MECHANISMS = {path.stem: tomllib.loads(path.read_text())
 def why(cohabit: str, text: str | bytes, *arguments: str) -> dict:
     data = text.encode() if isinstance(text, str) else text
     run = subprocess.run([cohabit, "why", "-", "--format", "json", *arguments], input=data,
-                         capture_output=True, check=False)
+                         capture_output=True, check=False, timeout=600)  # a hang ends
     assert run.returncode in (0, 1), run.stderr.decode()
     report = json.loads(run.stdout)
     assert run.returncode == (1 if report["answers"] else 0)
