@@ -14,6 +14,57 @@ namespace {
 constexpr uint64_t kPageSize = 4096;
 constexpr size_t kMaxKeptSteps = 500'000;  // of names that were not found; more nobody reads
 
+uint64_t page_start(uint64_t address) {
+  return address & ~(kPageSize - 1);
+}
+
+uint64_t page_end(uint64_t address) {
+  return page_start(address + kPageSize - 1);
+}
+
+// What no address space can hold (the kernel's TASK_SIZE).
+bool is_too_long(uint64_t length, const elf::Object& file) {
+  return length > (uint64_t{1} << (file.machine == elf::EM_X86_64 ? 47 : 48)) - kPageSize;
+}
+
+// The room that _dl_map_segment reserves: since glibc 2.35 more, to align it.
+uint64_t reserved_length(const elf::Object& file, bool aligns) {
+  const uint64_t length = file.segments.back().p_vaddr + file.segments.back().p_memsz -
+                          page_start(file.segments.front().p_vaddr);
+  uint64_t align = 0;
+  for (const elf::Phdr& segment : file.segments)
+    if ((segment.p_align & (segment.p_align - 1)) == 0) align = std::max(align, segment.p_align);
+  if (!aligns || align <= kPageSize) return length;
+  return length >= align ? length + align : 2 * align;
+}
+
+// _dl_map_segments of elf/dl-map-segments.h; null where the sizes are possible.
+const char* refused_sizes(const elf::Object& file, bool aligns) {
+  constexpr const char* kSegment = "failed to map segment from shared object";
+  const uint64_t reserved = reserved_length(file, aligns);
+  if (reserved == 0 || is_too_long(reserved, file)) return kSegment;
+  const elf::Phdr& first = file.segments.front();
+  bool has_holes = false;
+  uint64_t end = 0;
+  for (const elf::Phdr& segment : file.segments) {
+    const uint64_t begin = page_start(segment.p_vaddr);
+    has_holes |= &segment != &first && begin != end;
+    end = page_end(segment.p_vaddr + segment.p_filesz);
+  }
+  if (has_holes &&
+      page_start(file.segments.back().p_vaddr) < page_end(first.p_vaddr + first.p_filesz))
+    return "ELF load command address/offset not page-aligned";
+  for (const elf::Phdr& segment : file.segments) {
+    const uint64_t begin = page_start(segment.p_vaddr), data = segment.p_vaddr + segment.p_filesz;
+    if (&segment != &first && page_end(data) > begin && is_too_long(page_end(data) - begin, file))
+      return kSegment;
+    const uint64_t all = segment.p_vaddr + segment.p_memsz;
+    if (all > page_end(data) && is_too_long(all - page_end(data), file))
+      return "cannot map zero-fill pages";
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::string Simulation::State::display_name(ObjectId id) const {
@@ -55,12 +106,20 @@ ObjectId Simulation::State::find_loaded(const std::string& name, int ns) {
 Result<void> Simulation::State::check_loadable(ImageId image, const MapRequest& request) {
   const elf::Object& file = sim.images_[image].elf;
   const auto refuse = [&](const char* why) { return fail(request.name + ": " + why); };
-  for (const elf::Phdr& segment : file.segments)
-    if ((segment.p_vaddr - segment.p_offset) % kPageSize)
+  const bool aligns = since(35);
+  for (const elf::Phdr& segment : file.segments) {
+    if (!aligns && segment.p_align % kPageSize)
+      return refuse("ELF load command alignment not page-aligned");
+    if (!aligns && ((segment.p_vaddr - segment.p_offset) & (segment.p_align - 1)))
+      return refuse("ELF load command address/offset not properly aligned");
+    if (aligns && (segment.p_vaddr - segment.p_offset) % kPageSize)
       return refuse("ELF load command address/offset not page-aligned");
+  }
   if (file.segments.empty()) return refuse("object file has no loadable segments");
   if (file.type != elf::ET_DYN) return refuse("cannot dynamically load executable");
   if (!file.has_dynamic) return refuse("object file has no dynamic section");
+  if (const char* why = refused_sizes(file, aligns); why && rule(Rule::kMappable))
+    return refuse(why);
   for (const elf::Phdr& segment : file.segments)
     if ((segment.p_flags & elf::PF_X) && sim.images_[image].no_execution)
       return refuse("failed to map segment from shared object");
@@ -68,8 +127,8 @@ Result<void> Simulation::State::check_loadable(ImageId image, const MapRequest& 
     return refuse("cannot dynamically load position-independent executable");
   if ((file.flags_1 & elf::DF_1_NOOPEN) && request.from_dlopen)
     return refuse("shared object cannot be dlopen()ed");
-  if (file.stack != elf::StackDemand::kNonExecutable && request.from_dlopen &&
-      sim.machine_.glibc >= GlibcVersion{2, 41} && file.machine == elf::EM_X86_64)
+  if (file.stack != elf::StackDemand::kNonExecutable && request.from_dlopen && since(41) &&
+      file.machine == elf::EM_X86_64)
     return refuse("cannot enable executable stack as shared object requires: Invalid argument");
   return {};
 }
@@ -206,6 +265,33 @@ Result<void> Simulation::State::check_versions(ObjectId id) {
   for (const elf::VersionNeed& need : elf(id).version_needs)
     if (auto checked = check_versions_of(id, need); !checked && !first) first = checked.error();
   if (first) return tl::unexpected<Error>(*first);
+  return {};
+}
+
+// The end of _dl_check_map_versions, since glibc 2.36: an older one would not relocate the file.
+Result<void> Simulation::State::check_relr(ObjectId id) {
+  constexpr std::string_view kVersion = "GLIBC_ABI_DT_RELR", kLibc = "libc.so.";
+  const elf::Object& file = elf(id);
+  if (!file.has_relr || file.version_needs.empty() || !since(36) || !rule(Rule::kRelrVersion))
+    return {};
+  for (const elf::VersionNeed& need : file.version_needs)
+    if (need.name == kVersion && need.hash == elf::sysv_hash(kVersion)) return {};
+  for (const elf::Dependency& dependency : file.dependencies)
+    if (dependency.tag == elf::DT_NEEDED && dependency.name.starts_with(kLibc))
+      return fail(display_name(id) + ": DT_RELR without GLIBC_ABI_DT_RELR dependency");
+  return {};
+}
+
+// dl_isa_level_check of sysdeps/x86/dl-prop.h, since glibc 2.33: of what was not initialised yet.
+Result<void> Simulation::State::check_cpu_level(ObjectId root) {
+  if (sim.machine_.elf_machine != elf::EM_X86_64 || !since(33) || !rule(Rule::kCpuLevel)) return {};
+  const std::vector<ObjectId>& order = object(root).init_order;
+  for (size_t i = order.size(); i-- > 0;) {
+    const Object& member = object(order[i]);
+    if (member.init_called || member.real == rtld) continue;
+    if (elf(order[i]).properties.x86_isa_1_needed & ~sim.machine_.x86_isa_1)
+      return fail(display_name(order[i]) + ": CPU ISA level is lower than required");
+  }
   return {};
 }
 

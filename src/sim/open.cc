@@ -60,7 +60,7 @@ Simulation::State::MapRequest Simulation::State::open_request(const std::string&
   return request;
 }
 
-// Maps what the opened object needs and checks all versions.
+// Maps what the opened object needs and checks all versions and what the CPU must have.
 Result<void> Simulation::State::map_opened(ObjectId id, bool deepbind, size_t first_new) {
   MapRequest base;
   base.ns = object(id).ns;
@@ -69,8 +69,11 @@ Result<void> Simulation::State::map_opened(ObjectId id, bool deepbind, size_t fi
   base.type = ObjectType::kLoaded;
   if (auto outcome = map_dependencies(id, {}, base); !outcome) return outcome;
   const std::vector<ObjectId> search_list = object(id).search_list;
-  for (const ObjectId member : search_list)
+  for (const ObjectId member : search_list) {
     if (auto checked = check_versions(object(member).real); !checked) return checked;
+    if (auto checked = check_relr(object(member).real); !checked) return checked;
+  }
+  if (auto checked = check_cpu_level(id); !checked) return checked;
   if (!rule(Rule::kDeepbindNewOnly) && deepbind)
     for (const ObjectId member : search_list)
       if (member < first_new && member != program)

@@ -37,6 +37,29 @@ Result<void> Simulation::State::place_tls(ObjectId provider, RefKind kind) {
   return fail(display_name(provider) + ": cannot allocate memory in static TLS block");
 }
 
+// _dl_check_protected_symbol of sysdeps/generic/dl-protected.h, since glibc 2.35: a copy of a
+// protected symbol, or an address that stands for a protected function, in a program.
+Result<void> Simulation::State::check_indirect_access(ObjectId from, const Reference& reference,
+                                                      Found found) {
+  const auto asks = [&](ObjectId id) {
+    return (elf(id).properties.needed_1 & elf::GNU_PROPERTY_1_NEEDED_INDIRECT_EXTERN_ACCESS) != 0;
+  };
+  const bool earlier = !since(36);  // then the program's own note excuses it
+  if (!asks(found.object) || (earlier && asks(from)) || !since(35)) return {};
+  if (elf(found.object).symbols[found.symbol].visibility() != elf::STV_PROTECTED) return {};
+  const elf::Sym symbol = elf(from).symbols[reference.symbol];
+  const bool is_copy = reference.kind == RefKind::kCopy;
+  const bool is_address =
+      reference.kind != RefKind::kData && symbol.st_value != 0 && symbol.st_shndx == elf::SHN_UNDEF;
+  if ((!is_copy && !is_address) || !rule(Rule::kIndirectAccess)) return {};
+  const char* why = !earlier  ? "error due to GNU_PROPERTY_1_NEEDED_INDIRECT_EXTERN_ACCESS"
+                    : is_copy ? "copy relocation against non-copyable protected symbol"
+                              : "non-canonical reference to canonical protected function";
+  access_refused = true;
+  return fail(fmt::format("{}: {}: {}", elf(from).symbol_name(reference.symbol),
+                          display_name(found.object), why));
+}
+
 Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
   const Reference& reference = sim.images_[object(from).image].references[slot];
   const int ns = object(from).ns;
@@ -51,6 +74,8 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
                             elf(from).symbol_name(reference.symbol), version ? ", version " : "",
                             version ? version->name : ""));
   }
+  if (from == program)
+    if (auto allowed = check_indirect_access(from, reference, found); !allowed) return allowed;
   found = take_unique(reference.name, found, from, reference.kind, reference.symbol, ns);
   if (reference.is_protected && found.object != from && rule(Rule::kProtected)) {
     bool own = reference.kind != RefKind::kData && reference.kind != RefKind::kCopy;
@@ -176,7 +201,7 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
 
 // Since glibc 2.39 (bug 31083), before everything else.
 Result<void> Simulation::State::relocate_libc_first(int ns, bool lazy) {
-  if (sim.machine_.glibc < GlibcVersion{2, 39}) return {};
+  if (!since(39)) return {};
   for (const ObjectId id : namespaces[ns].loaded)
     if (elf(id).soname == "libc.so.6" && !object(id).removed) return relocate(id, lazy);
   return {};

@@ -54,6 +54,10 @@ constexpr std::array<std::string_view, kRuleCount> kNames = {
     "loader-relocated-last",
     "static-tls",
     "filter",
+    "mappable",
+    "relr-version",
+    "cpu-level",
+    "indirect-access",
 };
 
 }  // namespace

@@ -60,6 +60,10 @@ enum class Rule {
   kLoaderRelocatedLast,    // ld.so relocates itself again, last
   kStaticTls,              // the surplus for static TLS can be used up
   kFilter,                 // DT_AUXILIARY, DT_FILTER
+  kMappable,               // segments that no address space holds are refused
+  kRelrVersion,            // DT_RELR needs the version GLIBC_ABI_DT_RELR
+  kCpuLevel,               // a level of x86 that this CPU has not is refused
+  kIndirectAccess,         // GNU_PROPERTY_1_NEEDED_INDIRECT_EXTERN_ACCESS
   kCount
 };
 

@@ -104,9 +104,9 @@ void Simulation::State::sort_original(std::vector<ObjectId>& maps, bool skip_fir
 
 void Simulation::State::sort_maps(std::vector<ObjectId>& maps, bool skip_first, bool for_close) {
   const auto tunables = variable("GLIBC_TUNABLES").value_or("");
-  const bool original = sim.machine_.glibc < GlibcVersion{2, 35} ||
-                        tunables.find("glibc.rtld.dynamic_sort=1") != std::string::npos;
-  if (original && sim.machine_.glibc.major != 0) {
+  const bool original =
+      !since(35) || tunables.find("glibc.rtld.dynamic_sort=1") != std::string::npos;
+  if (original) {
     sort_original(maps, skip_first, for_close);
   } else {
     sort_depth_first(maps, skip_first, for_close);

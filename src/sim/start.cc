@@ -69,7 +69,7 @@ bool Simulation::State::start_program() {
   main.how = How::kProgram;
   // The kernel gives ld.so the resolved path, so a link (a venv's bin/python) does not count. It
   // did where ld.so opened the program itself (glibc bug 25263).
-  const bool resolved = !through_loader() || sim.machine_.glibc >= GlibcVersion{2, 42};
+  const bool resolved = !through_loader() || since(42);
   main.origin = directory_of(resolved ? image.real_path : absolute(path));
   main.real = program = 0;
   main.scope = {{0, false}};
@@ -151,6 +151,7 @@ void Simulation::State::place_loader() {
 
 bool Simulation::State::start_relocation() {
   const auto refuse_relocation = [&](const std::string& message) {
+    if (access_refused) return refuse(message);
     const bool symbol = message.find(": undefined symbol: ") != std::string::npos;
     return refuse((symbol ? "symbol lookup error: " : "error while loading shared libraries: ") +
                   message);
@@ -194,8 +195,12 @@ bool Simulation::State::start() {
   for (const ObjectId id : object(program).search_list) object(id).global = true;
   place_loader();
   const std::vector<ObjectId> loaded = namespaces[0].loaded;
-  for (const ObjectId id : loaded)
+  for (const ObjectId id : loaded) {
     if (auto checked = check_versions(id); !checked) return refuse(checked.error().message);
+    if (auto checked = check_relr(id); !checked)
+      return refuse("error while loading shared libraries: " + checked.error().message);
+  }
+  if (auto checked = check_cpu_level(program); !checked) return refuse(checked.error().message);
   lay_out_static_tls();
   init_first = kNone;
   return start_relocation();

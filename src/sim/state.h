@@ -77,6 +77,8 @@ struct Simulation::State {
   Result<void> map_dependencies(ObjectId id, const std::vector<ObjectId>& preloads,
                                 const MapRequest& base);
   Result<void> check_versions(ObjectId id);
+  Result<void> check_relr(ObjectId id);
+  Result<void> check_cpu_level(ObjectId root);
   ObjectId add_object(ImageId image, const std::string& path, const MapRequest& request);
   bool start();
 
@@ -120,6 +122,10 @@ struct Simulation::State {
   const elf::Object& elf(ObjectId id) const { return sim.elf(id); }
   Object& object(ObjectId id) { return sim.objects_[id]; }
   const Object& object(ObjectId id) const { return sim.objects_[id]; }
+  // This version of glibc 2 or a newer one, or an unknown one.
+  bool since(int minor) const {
+    return sim.machine_.glibc == GlibcVersion{} || sim.machine_.glibc >= GlibcVersion{2, minor};
+  }
   bool rule(Rule rule) const { return sim.options_.rules[rule]; }
   std::string display_name(ObjectId id) const;  // DSO_FILENAME
   std::optional<std::string> variable(const char* name) const;
@@ -129,6 +135,7 @@ struct Simulation::State {
   bool started = false;
   bool lazy_allowed = true;  // GLRO(dl_lazy): no LD_BIND_NOW
   bool dynamic_weak = false;
+  bool access_refused = false;  // the error of bind is ld.so's whole line
   LoaderOptions loader_options;
   ObjectId program = kNone;
   ObjectId rtld = kNone;
@@ -229,6 +236,7 @@ struct Simulation::State {
   Result<void> bind_again(ObjectId id, const BindingCache::Relocation& earlier);
   std::vector<ImageId> entered_images() const;
 
+  Result<void> check_indirect_access(ObjectId from, const Reference& reference, Found found);
   Result<void> check_versions_of(ObjectId id, const elf::VersionNeed& need);
   std::vector<ObjectId> mark_used(int ns) const;
   void update_scope_after_close(ObjectId id, const std::vector<char>& used);

@@ -8,7 +8,8 @@ import random
 
 import world  # noqa: F401  makes elfimage importable
 from elfimage import (DF_1_NODEFLIB, DF_1_NODELETE, DF_1_NOOPEN, DF_1_NOW, DF_BIND_NOW, DF_STATIC_TLS, DF_SYMBOLIC,
-                      RTLD_DEEPBIND, RTLD_GLOBAL, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW)
+                      INDIRECT_EXTERN_ACCESS, PROPERTY_1_NEEDED, PROPERTY_X86_ISA_1_NEEDED, RTLD_DEEPBIND, RTLD_GLOBAL,
+                      RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW)
 
 ALL = "libz_all.so"
 
@@ -51,6 +52,7 @@ class Generator:
         self.provide_all()
         self.odd_files()
         self.program()
+        self.demands()
         world = {"seed": self.seed, "arch": self.arch, "files": self.files, "program": self.program_path,
                  "env": self.environment(), "steps": self.steps()}
         if self.chance(0.15):
@@ -331,6 +333,29 @@ class Generator:
         if self.chance(0.15):
             self.files.append({"path": "prog", "link": "bin/prog"})
             self.program_path = "prog"
+
+    def demands(self):
+        """What files ask of ld.so, the CPU or the address space. Dice of its own: the worlds of older seeds stay."""
+        dice = random.Random("demands %s" % self.seed)
+        for file in self.files:
+            spec = file.get("lib")
+            if spec is None or "raw" in spec or dice.random() > 0.03:
+                continue
+            kind = dice.choice(["relr", "relr", "property", "property", "property", "size"])
+            if kind == "relr":
+                spec["relr"] = True
+                spec["needed"] = spec.get("needed", []) + dice.choice([[], ["libc.so.6"], ["libm.so.6"]])
+                for need in spec["needed"]:
+                    if need in ("libc.so.6", "libm.so.6") and not spec.get("exec"):
+                        wanted = ["GLIBC_2.17", "GLIBC_ABI_DT_RELR"] if need == "libc.so.6" else ["GLIBC_2.17"]
+                        spec["needs"] = spec.get("needs", []) + [[need, dice.choice(wanted)]]
+            elif kind == "property":
+                spec["properties"] = dice.choice([
+                    [[PROPERTY_1_NEEDED, INDIRECT_EXTERN_ACCESS]], [[PROPERTY_1_NEEDED, INDIRECT_EXTERN_ACCESS]],
+                    [[PROPERTY_X86_ISA_1_NEEDED, 1]], [[PROPERTY_X86_ISA_1_NEEDED, 1 << dice.choice([1, 2, 20])]]])
+            elif not spec.get("exec"):
+                field, bits = dice.choice([("memsz", [50, 62]), ("align", [14, 16, 48, 62])])
+                spec["raw"] = {"phdr": {dice.choice("01"): {field: 1 << dice.choice(bits)}}}
 
     def environment(self):
         env, r = {}, self.r

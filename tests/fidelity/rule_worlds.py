@@ -4,7 +4,8 @@ Each world must agree with ld.so as it is, and at least one of a rule's worlds m
 rule is switched off.
 """
 import world as _world  # noqa: F401  makes elfimage importable
-from elfimage import DF_1_NODEFLIB, DF_1_NODELETE, DF_SYMBOLIC, RTLD_DEEPBIND, RTLD_GLOBAL, RTLD_LAZY
+from elfimage import DF_1_NODEFLIB, DF_1_NODELETE, DF_SYMBOLIC, INDIRECT_EXTERN_ACCESS, PROPERTY_1_NEEDED
+from elfimage import PROPERTY_X86_FEATURE_1_AND, PROPERTY_X86_ISA_1_NEEDED, RTLD_DEEPBIND, RTLD_GLOBAL, RTLD_LAZY
 from elfimage import RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW
 
 LEGACY = "tls"  # a subdirectory that ld.so up to 2.36 tries on every machine
@@ -228,17 +229,70 @@ LIFE = {
     "loader-relocated-last": [world(lib("d1/liba.so"), program(["liba.so"], rpath="@W@/d1"), env=NOW)],
 }
 
+UNKNOWN_LEVEL = 1 << 20  # of x86, which no CPU has
+ACCESS = [[PROPERTY_1_NEEDED, INDIRECT_EXTERN_ACCESS]]
+LIBC_NEEDS = dict(needed=["libc.so.6"], needs=[["libc.so.6", "GLIBC_2.17"]])
+
+
+def level(*levels):
+    return [[PROPERTY_X86_FEATURE_1_AND, 3]] + [[PROPERTY_X86_ISA_1_NEEDED, one] for one in levels]
+
+
+REFUSED = {
+    "mappable": [
+        world(lib("d1/liba.so", raw={"phdr": {"1": {"memsz": 1 << 60}}}),
+              lib("d2/liba.so", raw={"phdr": {"0": {"align": 1 << 48}}}),
+              lib("d3/liba.so", raw={"phdr": {"0": {"filesz": 1 << 55}}}),
+              lib("d4/liba.so", raw={"phdr": {"0": {"memsz": 1 << 62}}}),
+              lib("d5/liba.so", raw={"phdr": {"0": {"align": 1 << 14}}}),
+              steps=opens(*(at("liba.so", "d%d" % n) for n in range(1, 6)))),
+        world(lib("d1/liba.so", needed=["libb.so"], runpath="@W@/d1"),
+              lib("d1/libb.so", raw={"phdr": {"1": {"memsz": 1 << 60}}}), steps=opens(at("liba.so")))],
+    "relr-version": [
+        world(lib("d1/liba.so", relr=True, **LIBC_NEEDS), lib("d2/liba.so", relr=True, needed=["libc.so.6"]),
+              lib("d3/liba.so", relr=True, needed=["libc.so.6"], needs=[["libc.so.6", "GLIBC_ABI_DT_RELR"]]),
+              lib("d4/liba.so", relr=True, needed=["libm.so.6"], needs=[["libm.so.6", "GLIBC_2.17"]]),
+              steps=opens(*(at("liba.so", "d%d" % n) for n in range(1, 5)))),
+        world(lib("d1/liba.so", relr=True, **LIBC_NEEDS), program(["liba.so"], rpath="@W@/d1"))],
+    "cpu-level": [
+        world(lib("d1/liba.so", properties=level(1)), lib("d2/liba.so", properties=level(UNKNOWN_LEVEL | 1)),
+              lib("d3/liba.so", needed=["libb.so", "libd.so"], properties=level(UNKNOWN_LEVEL), runpath="@W@/d3"),
+              lib("d3/libb.so", needed=["libd.so"], properties=level(UNKNOWN_LEVEL), runpath="@W@/d3"),
+              lib("d3/libd.so"), lib("d4/liba.so", properties=[[PROPERTY_X86_ISA_1_NEEDED, 1], [1, UNKNOWN_LEVEL]]),
+              lib("d5/liba.so", properties=level(1, UNKNOWN_LEVEL)),
+              steps=opens(*(at("liba.so", "d%d" % n) for n in range(1, 6))), arch="x86_64"),
+        world(lib("d1/liba.so", properties=level(UNKNOWN_LEVEL)), program(["liba.so"], rpath="@W@/d1"), arch="x86_64"),
+        world(program(properties=level(UNKNOWN_LEVEL)), arch="x86_64"),
+        world(lib("d1/liba.so", properties=level(UNKNOWN_LEVEL)), steps=opens(at("liba.so")), arch="aarch64")],
+    "indirect-access": [
+        world(lib("d1/liba.so", defs=[d("s", type="object", vis="protected")], properties=ACCESS),
+              program(["liba.so"], [ref("s", "copy")], rpath="@W@/d1"), arch="x86_64"),
+        world(lib("d1/liba.so", defs=[d("s", vis="protected")], properties=ACCESS),
+              program(["liba.so"], [ref("s", "pltnow", value=True)], rpath="@W@/d1", properties=ACCESS), arch="x86_64"),
+        world(lib("d1/liba.so", defs=[d("s", vis="protected"), d("o", type="object")], properties=ACCESS),
+              program(["liba.so"], [S, ref("o", "copy")], rpath="@W@/d1"), arch="x86_64"),
+        world(lib("d1/liba.so", defs=[d("s", type="object", vis="protected")]),
+              program(["liba.so"], [ref("s", "copy")], rpath="@W@/d1", properties=ACCESS), arch="x86_64"),
+        world(lib("d1/liba.so", defs=[d("s", vis="protected")], properties=ACCESS),
+              program(["liba.so"], [ref("s", "plt", value=True)], rpath="@W@/d1"), steps=[call("bin/prog")],
+              arch="x86_64"),
+        world(lib("d1/liba.so", defs=[d("s", type="object", vis="protected")], properties=ACCESS),
+              program(["liba.so"], [ref("s", "copy")], rpath="@W@/d1"), arch="aarch64")],
+}
+
 # Rules that this machine cannot show on this architecture: why. docs/fidelity.md says more.
 EXCUSES = {
     ("x86_64", "ld-cache"): "the cache of the machine is not ours to change; shown on AArch64, below a root",
     ("x86_64", "default-directories"): "whatever they hold is in the cache too; shown on AArch64, below a root",
+    ("aarch64", "cpu-level"): "a note of x86 only",
+    ("aarch64", "indirect-access"): "ld.so reads that note on x86 only",
 }
 
 
 def all_worlds(arch):
     """Rule -> worlds for this architecture. Lazy and bound at once where a world does not say."""
     found = {}
-    for rule, worlds in {**SEARCH, **SCOPE, **SYMBOLS, **LIFE}.items():
+    for rule, worlds in {**SEARCH, **SCOPE, **SYMBOLS, **LIFE, **REFUSED}.items():
         found[rule] = [dict(w, arch=arch) for w in worlds if w.get("arch", arch) == arch]
     return found
 

@@ -63,6 +63,10 @@ class Truth:
                 continue
             if ": weak version `" in line:  # said, and gone past (match_symbol, elf/dl-version.c)
                 continue
+            if line.endswith(": CPU ISA level is lower than required"):  # without the program's name
+                return line
+            if line.startswith("warning: "):  # of protected symbols
+                continue
             if line.startswith(self.program + ": "):
                 text = line[len(self.program) + 2:]
                 if not text.startswith("error: "):

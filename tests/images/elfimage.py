@@ -24,6 +24,8 @@ Spec (all keys optional):
               A reference to a name of defs uses that symbol, unless undef
   needs       further version needs: [[file, version, "weak"?], ..]
   tls         size of PT_TLS;  tls_align
+  properties  [[type, value], ..] of a NT_GNU_PROPERTY_TYPE_0 note, in a PT_NOTE
+  relr        True: an empty DT_RELR
   stack       PT_GNU_STACK flags (default 6, read and write; None: absent)
   opener      True: refer to dlopen and dlmopen and export trampolines to them by the entry table
   init, fini  [["open", name, flags], ["call", n], ["close", k]] done by a constructor / destructor:
@@ -55,6 +57,7 @@ VIS = dict(default=0, internal=1, hidden=2, protected=3)
 DT_SONAME, DT_RPATH, DT_SYMBOLIC = 14, 15, 16
 DT_PLTREL, DT_DEBUG, DT_TEXTREL, DT_JMPREL, DT_BIND_NOW, DT_INIT_ARRAY, DT_FINI_ARRAY = 20, 21, 22, 23, 24, 25, 26
 DT_INIT_ARRAYSZ, DT_FINI_ARRAYSZ, DT_RUNPATH, DT_FLAGS = 27, 28, 29, 30
+DT_RELRSZ, DT_RELR, DT_RELRENT = 35, 36, 37
 DT_GNU_HASH, DT_VERSYM, DT_RELACOUNT = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFF9
 DT_FLAGS_1, DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFB, 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
 DT_AUXILIARY, DT_FILTER = 0x7FFFFFFD, 0x7FFFFFFF
@@ -63,6 +66,10 @@ RTLD_LAZY, RTLD_NOW, RTLD_NOLOAD, RTLD_DEEPBIND, RTLD_GLOBAL, RTLD_NODELETE = 1,
 DF_ORIGIN, DF_SYMBOLIC, DF_TEXTREL, DF_BIND_NOW, DF_STATIC_TLS = 1, 2, 4, 8, 16
 DF_1_NOW, DF_1_GLOBAL, DF_1_NODELETE, DF_1_INITFIRST, DF_1_NOOPEN = 1, 2, 8, 0x20, 0x40
 DF_1_NODEFLIB, DF_1_PIE = 0x800, 0x8000000
+
+NT_GNU_PROPERTY_TYPE_0 = 5
+PROPERTY_1_NEEDED, PROPERTY_X86_FEATURE_1_AND, PROPERTY_X86_ISA_1_NEEDED = 0xB0008000, 0xC0000002, 0xC0008002
+INDIRECT_EXTERN_ACCESS = 1
 
 
 @functools.lru_cache(maxsize=65536)
@@ -423,7 +430,7 @@ class Builder:
     def lay_out(self):
         spec, refs = self.spec, self.refs
         self.phdr_count = 3 + (2 if self.exec else 0) + (1 if spec.get("tls") else 0) + \
-            (0 if spec.get("stack", 6) is None else 1)
+            (0 if spec.get("stack", 6) is None else 1) + (1 if spec.get("properties") else 0)
         self.plt_refs = [r for r in refs if r["reloc"] == "plt"]
         data_refs = [r for r in refs if r["reloc"] not in ("plt", "none")]
         at = 64 + 56 * self.phdr_count
@@ -439,6 +446,7 @@ class Builder:
         kind = spec.get("hash", "gnu")
         self.bloom_words = 1 if len(self.exported) < 16 else 4
         table("interp", len(self.interp()))
+        table("notes", len(self.notes()))
         table("symtab", 24 * count)
         table("sysv", 4 * (2 + self.bucket_count + count) if kind in ("sysv", "both") else 0)
         table("gnu", 16 + 8 * self.bloom_words + 4 * self.bucket_count + 4 * len(self.exported)
@@ -472,6 +480,10 @@ class Builder:
         self.text_at = align(at, 16)
         self.text_vaddr = self.text_at + 0x1000
         self.vbase = 0 if not self.exec or spec.get("pie", True) else 0x400000
+
+    def notes(self):
+        array = b"".join(struct.pack("<IIII", kind, 4, value, 0) for kind, value in self.spec.get("properties", ()))
+        return struct.pack("<III4s", 4, len(array), NT_GNU_PROPERTY_TYPE_0, b"GNU") + array if array else b""
 
     def interp(self):
         return (self.spec.get("interp") or INTERP[self.arch]).encode() + b"\0" if self.exec else b""
@@ -570,6 +582,7 @@ class Builder:
             out[place[name]:place[name] + len(blob)] = blob
 
         put("interp", self.interp())
+        put("notes", self.notes())
         put("symtab", self.symbol_table())
         kind = self.spec.get("hash", "gnu")
         if kind in ("sysv", "both"):
@@ -718,6 +731,8 @@ class Builder:
             d += [(DT_INIT_ARRAY, base + place["init"]), (DT_INIT_ARRAYSZ, 8)]
         if self.fini_at is not None:
             d += [(DT_FINI_ARRAY, base + place["fini"]), (DT_FINI_ARRAYSZ, 8)]
+        if spec.get("relr"):
+            d += [(DT_RELR, base + place["data"]), (DT_RELRSZ, 0), (DT_RELRENT, 8)]
         for key, tag in (("symbolic", DT_SYMBOLIC), ("bind_now", DT_BIND_NOW), ("textrel", DT_TEXTREL)):
             if spec.get(key):
                 d.append((tag, 0))
@@ -764,6 +779,8 @@ class Builder:
             add(7, 4, place["data"], 0, spec["tls"], spec.get("tls_align", 8))
         if spec.get("stack", 6) is not None:
             add(0x6474E551, spec.get("stack", 6), 0, 0, to=16)
+        if spec.get("properties"):
+            add(4, 4, place["notes"], len(self.notes()))
         for index, change in spec.get("raw", {}).get("phdr", {}).items():
             rows[int(index)].update(change)
         return b"".join(struct.pack("<IIQQQQQQ", *r.values()) for r in rows)

@@ -40,6 +40,7 @@ class Parser {
     object_.machine = header->e_machine;
     object_.type = header->e_type;
     read_program_headers(*header);
+    read_properties_of_notes();
     read_dynamic();
     return std::move(object_);
   }
@@ -90,33 +91,21 @@ class Parser {
   }
 
   void read_notes(const Phdr& segment) {
-    const auto notes = file_.slice(segment.p_offset, segment.p_filesz);
-    if (!notes) return;
-    uint64_t at = 0;
-    for (int i = 0; i < 64; i++) {
-      const auto namesz = notes->read<uint32_t>(at), descsz = notes->read<uint32_t>(at + 4),
-                 type = notes->read<uint32_t>(at + 8);
-      if (!namesz || !descsz || !type) return;
-      const uint64_t name = at + 12, desc = name + ((uint64_t{*namesz} + 3) & ~uint64_t{3});
-      if (*type == 3 && *namesz == 4 && notes->c_string(name) == "GNU" && *descsz <= 64) {
-        if (const auto id = notes->slice(desc, *descsz)) object_.build_id = hex(*id);
-      }
-      at = desc + ((uint64_t{*descsz} + 3) & ~uint64_t{3});
-    }
+    if (const auto notes = file_.slice(segment.p_offset, segment.p_filesz))
+      if (std::string id = read_build_id(*notes); !id.empty()) object_.build_id = std::move(id);
+    if (segment.p_align == sizeof(uint64_t)) property_notes_ = segment;
   }
 
-  static std::string hex(Bytes bytes) {
-    constexpr const char* kDigits = "0123456789abcdef";
-    std::string text;
-    for (const char c : bytes.text()) {
-      const auto byte = static_cast<uint8_t>(c);
-      text += kDigits[byte >> 4];
-      text += kDigits[byte & 15];
-    }
-    return text;
+  // The last of the segments decides: ld.so reads them backwards, and one only. On AArch64 none.
+  void read_properties_of_notes() {
+    if (!property_notes_ || object_.machine != EM_X86_64) return;
+    const Bytes rest = at_address(property_notes_->p_vaddr, nullptr);
+    const uint64_t size = std::min(rest.size(), property_notes_->p_memsz);
+    object_.properties = read_properties(*rest.slice(0, size));
   }
 
-  // The bytes of the file from a virtual address to the end of its segment.
+  // The bytes of the file from a virtual address to the end of its segment. Without a name of the
+  // table it is no defect that there are none.
   Bytes at_address(uint64_t address, const char* table) {
     for (const Phdr& segment : object_.segments) {
       if (address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz) continue;
@@ -125,7 +114,7 @@ class Parser {
       const Bytes rest = file_.from(segment.p_offset + inside);
       return *rest.slice(0, std::min(rest.size(), segment.p_filesz - inside));
     }
-    defect(address, std::string(table) + " is not inside a loaded part of the file");
+    if (table) defect(address, std::string(table) + " is not inside a loaded part of the file");
     return {};
   }
 
@@ -377,6 +366,7 @@ class Parser {
   Bytes file_;
   Object object_;
   Phdr dynamic_{};
+  std::optional<Phdr> property_notes_;
   Tables tables_;
 };
 

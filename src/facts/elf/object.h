@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "facts/elf/format.h"
+#include "facts/elf/notes.h"
 
 namespace cohabit::elf {
 
@@ -95,6 +96,7 @@ struct Object {
   bool has_constructor = false;  // DT_INIT or DT_INIT_ARRAY
   bool variant_pcs = false;      // DT_AARCH64_VARIANT_PCS
   bool has_relr = false;
+  Properties properties;  // x86-64 only
 
   // DT_STRTAB to the last NUL of its segment: ld.so does not look at DT_STRSZ.
   Bytes strings;

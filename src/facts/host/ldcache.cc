@@ -104,6 +104,8 @@ bool isa_level_fits(uint64_t hwcap, uint32_t isa_bits) {
   return (isa_bits >> (level & 31) & 1) != 0;
 }
 
+}  // namespace
+
 uint32_t isa_bits_of(uint16_t elf_machine, const std::vector<std::string>& active_hwcaps) {
   if (elf_machine != kX86_64) return ~uint32_t{0};
   uint32_t bits = 1;
@@ -114,8 +116,6 @@ uint32_t isa_bits_of(uint16_t elf_machine, const std::vector<std::string>& activ
   }
   return bits;
 }
-
-}  // namespace
 
 struct LdCache::Query {
   std::string_view name;

@@ -66,4 +66,8 @@ class LdCache {
   std::vector<std::string> problems_;
 };
 
+// The levels of a CPU that takes these glibc-hwcaps subdirectories, as GNU_PROPERTY_X86_ISA_1_*
+// bits; all where the machine has no levels.
+uint32_t isa_bits_of(uint16_t elf_machine, const std::vector<std::string>& active_hwcaps);
+
 }  // namespace cohabit

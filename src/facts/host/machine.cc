@@ -253,6 +253,7 @@ void set_cpu(Machine& machine, const Cpu& cpu) {
   if (machine.elf_machine == kX86_64 && (unknown || machine.glibc >= kFirstNamedHwcaps)) {
     int level = cpu.level;
     if (level > 2 && !cpu.bmi && machine.glibc >= kFirstWithBmi) level = 2;
+    if (!cpu.is_assumed) machine.x86_isa_1 = (uint32_t{1} << level) - 1;
     for (; level > 1; level--) machine.hwcaps.push_back("x86-64-v" + std::to_string(level));
   }
   if (!unknown && machine.glibc < kFirstWithoutLegacy) set_legacy(machine, cpu);

@@ -30,6 +30,12 @@ Machine recorded_machine(const Tree& tree, const StartFacts& start) {
   // too, where it was started with its options. Else none means unknown.
   if (!start.hwcaps.empty() || !start.platform.empty() || !start.loader_command.empty())
     machine.hwcaps = start.hwcaps;
+  if (!start.loader_command.empty()) {
+    machine.x86_isa_1 = ~uint32_t{0};  // its options choose directories, whatever the CPU is
+  } else if (machine.elf_machine == elf::EM_X86_64 &&
+             (!start.hwcaps.empty() || !start.platform.empty())) {
+    machine.x86_isa_1 = isa_bits_of(machine.elf_machine, machine.hwcaps);
+  }
   int major = 0;
   int minor = 0;
   if (std::sscanf(start.glibc.c_str(), "%d.%d", &major, &minor) == 2)
