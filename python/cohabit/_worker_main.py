@@ -48,6 +48,7 @@ SCALAR, FORTRAN, PLAIN = 1, 2, 4  # flags of an array: NumPy scalar; transposed;
 _BYTES, _STR, _TUPLE, _DICT, _RECORDS = b"bstdr"
 _CONTAINERS = frozenset(b"ltdr")
 _TWO_U32 = struct.Struct("<II")
+_NO_BLOCKS = bytes(8)
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _I64, _F64 = struct.Struct("<q"), struct.Struct("<d")
 _TAG_U32, _TAG_I64, _TAG_F64 = struct.Struct("<cI"), struct.Struct("<cq"), struct.Struct("<cd")
@@ -325,14 +326,13 @@ class Encoder:
     def value(self, value, depth: int = 0) -> None:
         kind, out = type(value), self.out
         if kind is str:
-            data = value.encode("utf-8", "surrogatepass")
-            if len(data) < INLINE:
-                out += _TAG_U32.pack(b"s", len(data))
-                out += data
-            else:
-                self._bytes(b"s", b"S", data)
+            self._bytes(b"s", b"S", value.encode("utf-8", "surrogatepass"))
         elif kind is bytes:
-            self._bytes(b"b", b"B", value)
+            if len(value) < INLINE:  # written out here: the commonest of all
+                out += _TAG_U32.pack(b"b", len(value))
+                out += value
+            else:
+                self._bytes(b"b", b"B", value)
         elif kind is int:
             self._int(value)
         elif kind is float:
@@ -367,7 +367,8 @@ class Encoder:
 
     def _bytes(self, small: bytes, large: bytes, data) -> None:
         if len(data) < INLINE:
-            self.out += _TAG_U32.pack(small, len(data)) + data
+            self.out += _TAG_U32.pack(small, len(data))
+            self.out += data
             return
         index, chunk, place = self._block(len(data))
         memoryview(chunk.map)[place:place + len(data)] = data
@@ -550,12 +551,12 @@ class Decoder:
 
     def __init__(self, link: Link, body: memoryview):
         self.link, self.body, self.at = link, body, 8
-        self.blocks: list[tuple[ctypes.Array, bool]] = []
         if len(body) < 8:
             raise ProtocolError(f"a body of {len(body)} bytes is shorter than its head")
-        releases, blocks = _TWO_U32.unpack_from(body)
-        if releases or blocks:
-            self._blocks(releases, blocks)
+        if body[:8] == _NO_BLOCKS:
+            self.blocks: list[tuple[ctypes.Array, bool]] = []
+        else:
+            self._blocks(*_TWO_U32.unpack_from(body))
 
     def _blocks(self, releases: int, blocks: int) -> None:
         left = len(self.body) - 8
@@ -584,19 +585,25 @@ class Decoder:
         return value
 
     def value(self, depth: int):
-        at = self.at
-        self.at = at + 1
-        tag = self.body[at]
-        if tag == _BYTES:
-            return bytes(self._sized())
-        if tag == _STR:
-            return str(self._sized(), "utf-8", "surrogatepass")
+        at, body = self.at, self.body
+        tag = body[at]
+        if tag == _BYTES or tag == _STR:  # every call has one: no function more for it
+            start = at + 5
+            self.at = end = start + _U32.unpack_from(body, at + 1)[0]
+            if end > len(body):
+                raise ProtocolError(f"{end - start} bytes at {start} reach beyond the message's {len(body)}")
+            return bytes(body[start:end]) if tag == _BYTES else str(body[start:end], "utf-8", "surrogatepass")
         if tag in _CONTAINERS:
             if depth >= MAX_DEPTH:
                 raise ProtocolError(f"a value is nested deeper than {MAX_DEPTH}")
+            self.at = at + 1
             if tag == _RECORDS:
                 return self._records(depth + 1)
-            return self._dict(depth + 1) if tag == _DICT else self._list(depth + 1, tag == _TUPLE)
+            count = self._count(2 if tag == _DICT else 1)
+            if not count:
+                return {} if tag == _DICT else () if tag == _TUPLE else []
+            return self._dict(depth + 1, count) if tag == _DICT else self._list(depth + 1, tag == _TUPLE, count)
+        self.at = at + 1
         reader = self._readers.get(tag)
         if reader is None:
             raise ProtocolError(f"unknown tag {tag} at {at}")
@@ -618,18 +625,19 @@ class Decoder:
         return self._take(self._unpack(_U32)[0])
 
     def _count(self, least: int) -> int:
-        count = self._unpack(_U32)[0]
+        count = _U32.unpack_from(self.body, self.at)[0]
+        self.at += 4
         if count * least > len(self.body) - self.at:
             raise ProtocolError(f"{count} values do not fit into {len(self.body) - self.at} bytes")
         return count
 
-    def _list(self, depth: int, as_tuple: bool):
-        values = [self.value(depth) for _ in range(self._count(1))]
+    def _list(self, depth: int, as_tuple: bool, count: int):
+        values = [self.value(depth) for _ in range(count)]
         return tuple(values) if as_tuple else values
 
-    def _dict(self, depth: int) -> dict:
+    def _dict(self, depth: int, count: int) -> dict:
         result = {}
-        for _ in range(self._count(2)):
+        for _ in range(count):
             key = self.value(depth)
             value = self.value(depth)
             try:
@@ -760,20 +768,17 @@ class Link:
         message = Encoder(self)
         try:
             message.value(value)
-            blocks = len(message.entries) // ENTRY.size
-            size = len(message.out) - HEADER.size + len(message.entries)
+            out, entries = message.out, message.entries
+            blocks, size = len(entries) // ENTRY.size, len(out) - HEADER.size + len(entries)
             if blocks > MAX_BLOCKS or size > MAX_BODY - (8 << 16):
                 raise Unsendable(f"a message of {size} bytes and {blocks} large values is too large")
         except BaseException:
             self.arena.returned.extend(message.taken)
             raise
-        return self._finish(kind, call, message.out, message.entries)
-
-    def _finish(self, kind: int, call: int, out: bytearray, entries: bytearray) -> bytearray:
-        releases = self.borrowed.take_released(1 << 16)
-        if releases or entries:
+        if entries or self.borrowed.released:
+            releases = self.borrowed.take_released(1 << 16)
             out[HEAD:HEAD] = struct.pack(f"<{len(releases)}Q", *releases) + entries
-            _TWO_U32.pack_into(out, HEADER.size, len(releases), len(entries) // ENTRY.size)
+            _TWO_U32.pack_into(out, HEADER.size, len(releases), blocks)
         HEADER.pack_into(out, 0, b"cw", VERSION, kind, len(out) - HEADER.size, call)
         return out
 
@@ -789,10 +794,11 @@ class Link:
 
     def read(self) -> tuple[int, int, memoryview]:
         """The next message: kind, number of the call, body (valid until the next read)."""
-        room, have = self._room, 0
+        room = self._room
+        have = self._receive(room)  # all of it, as a rule
+        self.reading = True
         while have < HEADER.size:
             have += self._receive(room[have:])
-            self.reading = True
         magic, version, kind, size, call = HEADER.unpack_from(room)
         if magic != b"cw" or version != VERSION:
             raise ProtocolError(f"expected version {VERSION} of the protocol, found {bytes(magic)!r} {version}")
@@ -858,6 +864,8 @@ class Packets:
         return kind, call, struct.unpack_from(f"<{count}Q", data, HEAD)
 
 
+_PUBLIC = re.compile(r"[^_.][^.]*(\.[^_.][^.]*)*\Z")
+
 # Functions of these take nothing but tensors: without setup, arrays are made ones first, in place where that goes.
 _TENSORS = {"torch": "from_numpy", "paddle": "to_tensor"}
 
@@ -876,7 +884,7 @@ class Target:
             importlib.import_module(self.framework)
 
     def find(self, name: str):
-        if any(not part or part[0] == "_" for part in name.split(".")):
+        if not _PUBLIC.match(name):
             raise AttributeError(f"{name!r} is no public name")
         if self.object is not None:
             found = getattr(self.object, name)

@@ -62,8 +62,7 @@ class Ticket:
 
     def __init__(self, call: int, deadline: float | None):
         self.call, self.deadline = call, deadline
-        self.turn = threading.Lock()
-        self.turn.acquire()
+        self.turn: threading.Lock | None = None  # of one that waits: held until it is its turn
         self.lane: Lane | None = None
         self.process: Process | None = None
         self.error: WorkerError | None = None
@@ -110,21 +109,31 @@ class Pool:
 
     def _take(self, ticket: Ticket) -> None:
         with self.lock:
-            self.refuse()
-            lane = None if self.waiting else min((lane for lane in self.lanes if lane.state == IDLE),
-                                                 key=lambda lane: lane.calls, default=None)
+            if self.closing is not None or self.error is not None:
+                self.refuse()
+            lane = None if self.waiting else self._idlest()
             if lane is not None:
                 self._assign(lane, ticket)
                 return
             if len(self.waiting) >= self.limits.waiting:
                 raise WorkerBusy(f"{len(self.waiting)} calls of worker {self.spec.name} wait already (max_waiting)")
+            ticket.turn = turn = threading.Lock()
+            turn.acquire()
             ticket.queued = True
             self.waiting.append(ticket)
         left = ticket.left()
-        if not ticket.turn.acquire(timeout=-1 if left is None else left):
+        if not turn.acquire(timeout=-1 if left is None else left):
             raise WorkerTimeout(f"no process of worker {self.spec.name} was free in time")
         if ticket.error is not None:
             raise _again(ticket.error)
+
+    def _idlest(self) -> Lane | None:
+        """Under the lock: of those that are idle, the one that has served least."""
+        best = None
+        for lane in self.lanes:
+            if lane.state == IDLE and (best is None or lane.calls < best.calls):
+                best = lane
+        return best
 
     def refuse(self) -> None:
         """Raises if no call can be taken any more."""
@@ -234,7 +243,7 @@ class Pool:
     def _wake(self, ticket: Ticket) -> None:
         """Under the lock: ends a wait. In this order, so that repair() can finish what an interrupt cut off."""
         try:
-            ticket.turn.release()
+            ticket.turn.release()  # type: ignore[union-attr]
         except RuntimeError:
             pass  # done, before that interrupt
         self.waiting.remove(ticket)
