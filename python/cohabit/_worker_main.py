@@ -57,6 +57,9 @@ _TAG_U32, _TAG_I64, _TAG_F64 = struct.Struct("<cI"), struct.Struct("<cq"), struc
 _FORMATS = {"|b1": "?", "|i1": "b", "|u1": "B", "<i2": "h", "<u2": "H", "<i4": "i", "<u4": "I", "<i8": "q",
             "<u8": "Q", "<f2": "e", "<f4": "f", "<f8": "d"}
 _TYPES = {format: name for name, format in _FORMATS.items()}
+_ELEMENTS = {"?": ctypes.c_bool, "b": ctypes.c_int8, "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16,
+             "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "e": ctypes.c_uint16,
+             "f": ctypes.c_float, "d": ctypes.c_double}
 _TYPES.update({"l": "<i8", "L": "<u8", "n": "<i8", "N": "<u8", "c": "|u1"})
 _TYPE = re.compile(r"[<>|][biufcSUmM]\d{1,9}(\[\d{0,4}\w{1,2}\])?|bfloat16|float8_\w{1,20}")
 
@@ -510,19 +513,21 @@ class Encoder:
         name = _TYPES.get(view.format.lstrip("@=<"))
         if name is None:
             raise Unsendable(f"a memoryview of format {view.format!r} cannot be sent: expected numbers")
-        if not view.c_contiguous:
-            view = memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)
-        flat, shape = view.cast("B"), tuple(view.shape or ())
+        shape, itemsize = tuple(view.shape or ()), view.itemsize
+        try:
+            view = view.cast("B") if view.c_contiguous and view.nbytes else memoryview(view.tobytes())
+        except (TypeError, ValueError):  # a format like "<i", which ctypes writes
+            view = memoryview(view.tobytes())
         if not view.readonly and view.nbytes:
-            address = ctypes.addressof((ctypes.c_ubyte * view.nbytes).from_buffer(flat))
-            self._array(name, shape, PLAIN, address, view.itemsize)
+            address = ctypes.addressof((ctypes.c_ubyte * view.nbytes).from_buffer(view))
+            self._array(name, shape, PLAIN, address, itemsize)
             return
         self._array_head(name, shape, PLAIN)
         if view.nbytes < INLINE:
-            self.out += b"\0" + flat
+            self.out += b"\0" + view
             return
         index, chunk, place = self._block(view.nbytes)
-        memoryview(chunk.map)[place:place + view.nbytes] = flat
+        memoryview(chunk.map)[place:place + view.nbytes] = view
         self._array_place(index)
 
     def _arrow(self, value) -> None:
@@ -739,20 +744,66 @@ class Decoder:
 
 
 def _itemsize(name: str) -> int:
-    if name not in _FORMATS:
-        raise Unsendable(f"an array of {name} came: this environment has no NumPy to hold it")
-    return struct.calcsize(_FORMATS[name])
+    if name in _FORMATS:
+        return struct.calcsize(_FORMATS[name])
+    kind, size = name[1], name[2:]
+    if kind in "cSU" and size.isdigit():
+        return int(size) * (4 if kind == "U" else 1)
+    raise Unsendable(f"an array of {name} came: this environment has no NumPy to hold it")
 
 
 def _plain(name: str, shape: tuple, flags: int, data: memoryview, shared: bool):
-    """Without NumPy an array is a memoryview, and a scalar a number."""
+    """Without NumPy an array is a memoryview, and a scalar a number, str or bytes."""
+    if name not in _FORMATS:
+        return _plain_scalar(name, flags, data)
+    if flags & SCALAR:
+        return struct.unpack("<" + _FORMATS[name], data)[0]
     if flags & FORTRAN:
-        raise Unsendable("an array in Fortran's order came: this environment has no NumPy to hold it")
-    if shared:
-        data = data.toreadonly()
-    if data.nbytes:
-        data = data.cast(_FORMATS[name], shape)  # type: ignore[call-overload]
-    return data[()] if flags & SCALAR else data
+        data, shape, shared = memoryview(_straightened(data.cast(_FORMATS[name]), shape)), shape[::-1], False
+    return _cast(data.toreadonly() if shared else data, _FORMATS[name], shape)
+
+
+def _cast(data: memoryview, format: str, shape: tuple) -> memoryview:
+    if 0 in shape and len(shape) > 1:  # which cast() does not make
+        kind = _ELEMENTS[format]
+        try:
+            for length in reversed(shape):
+                kind = kind * length
+            return memoryview(kind())
+        except (OverflowError, ValueError, MemoryError) as error:
+            raise ProtocolError(f"an array of shape {shape}: {error}") from None
+    try:
+        return data.cast(format) if 0 in shape else data.cast(format, shape)  # type: ignore[call-overload]
+    except ValueError:  # numbers of 16 bits, which Python knows from 3.12 on
+        numpy = _numpy()
+        if numpy is None:
+            raise Unsendable(f"an array of {_TYPES[format]} came: this Python has nothing to hold it") from None
+        return memoryview(numpy.frombuffer(data, _TYPES[format]).reshape(shape))
+
+
+def _plain_scalar(name: str, flags: int, data: memoryview):
+    if not flags & SCALAR:
+        raise Unsendable(f"an array of {name} came: this environment has no NumPy to hold it")
+    order, kind, size = ">" if name[0] == ">" else "<", name[1], len(data)
+    if kind == "U":
+        return str(data, "utf-32-be" if order == ">" else "utf-32-le", "surrogatepass").rstrip("\0")
+    if kind == "S":
+        return bytes(data).rstrip(b"\0")
+    if size not in (8, 16):
+        raise Unsendable(f"a number of {name} came: this environment has no NumPy to hold it")
+    return complex(*struct.unpack(order + ("ff" if size == 8 else "dd"), data))
+
+
+def _straightened(data: memoryview, shape: tuple) -> bytes:
+    """Elements in Fortran's order, of the reversed shape, in C's."""
+    shape = shape[::-1]
+
+    def part(data: memoryview, at: int) -> bytes:
+        if at >= len(shape) - 1 or not len(data):
+            return data.tobytes()
+        return b"".join(part(data[i::shape[at]], at + 1) for i in range(shape[at]))
+
+    return part(data, 0)
 
 
 class Link:

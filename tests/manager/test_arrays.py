@@ -27,6 +27,46 @@ def test_memory_without_numpy_on_either_side(make_worker) -> None:
     assert worker.call("echo", bytearray(b"12345678")).tobytes() == b"12345678"
 
 
+@pytest.mark.parametrize("version", ("3.9", "3.12"))
+def test_numpys_arrays_without_numpy_in_the_worker(version: str) -> None:
+    """Order, emptiness and scalars survive; what has no form there is refused by its name."""
+    code = f"""
+import ctypes, numpy, cohabit
+with cohabit.Worker(setup="service:make", env={places.interpreter(version)!r}) as worker:
+    def same(sent):
+        answer = worker.call("echo", sent)
+        assert isinstance(answer, memoryview), answer
+        assert answer.shape == sent.shape and answer.tobytes() == sent.tobytes(), (answer.shape, sent.shape)
+        assert numpy.dtype(answer.format) == sent.dtype, (answer.format, sent.dtype)
+    for sent in (numpy.arange(6).reshape(2, 3).T, numpy.asfortranarray(numpy.arange(120000.).reshape(30, 40, 100)),
+                 numpy.arange(24, dtype="i2").reshape(2, 3, 4).T, numpy.zeros((3, 0, 2), "i4"), numpy.zeros(0, "f4"), numpy.zeros((0, 5), order="F"),
+                 numpy.array(2.5), numpy.ones((5, 0, 100000), "u1")):
+        same(sent)
+    for sent in (numpy.str_("a\\u20ac\\udcff"), numpy.bytes_(b"x\\0y"), numpy.complex64(1 + 2j), numpy.complex128(-1j), numpy.float16(1.5), numpy.bool_(True)):
+        answer = worker.call("echo", sent)
+        assert type(answer) in (str, bytes, complex, float, bool) and answer == sent, (answer, sent)
+    for sent in (memoryview(numpy.zeros((0, 3))), memoryview((ctypes.c_int * 3)(1, 2, 3)), memoryview(bytearray(range(10)))[::-2]):
+        answer = worker.call("echo", sent)
+        assert answer.tobytes() == sent.tobytes() and answer.shape == sent.shape, sent
+    half = numpy.arange(40000, dtype="f2")
+    if {version == "3.12"}:
+        same(half)
+        same(half[:5])
+    else:
+        for sent in (half, half[:5]):
+            try:
+                raise AssertionError(worker.call("echo", sent))
+            except TypeError as error:
+                assert "nothing to hold it" in str(error)
+    for sent in (numpy.array(["a"]), numpy.array([1], ">i4"), numpy.datetime64("2020-01-01")):
+        try:
+            raise AssertionError(worker.call("echo", sent))
+        except TypeError as error:
+            assert "no NumPy to hold it" in str(error)
+"""
+    places.run_caller(places.arrays("3.11"), code)
+
+
 def test_kept_arguments_stay_what_they_were(make_worker) -> None:
     """The worker keeps what it got; later calls must not write over it, and memory comes back when it forgets."""
     worker = make_worker(heartbeat=0.05)
