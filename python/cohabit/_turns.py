@@ -72,7 +72,7 @@ class Turns:
                         self._waiting_inside.add(me)
                         self._changed.notify_all()  # another one that waits inside can now see that it never ends
                     rest = None if end is None else end - time.monotonic()
-                    if rest is not None and rest <= 0 or not self._changed.wait(rest):
+                    if rest is not None and rest <= 0 or not self._changed.wait(None if rest is None else min(rest, threading.TIMEOUT_MAX)):
                         raise FrameworkBusy(f"{name} could not be switched to within {timeout:g} s: {self._who()}")
             finally:
                 self._waiting_inside.discard(me)

@@ -127,7 +127,7 @@ _PLAIN = {kind.__name__: kind for kind in (
     NameError, RecursionError, EOFError, ImportError, ModuleNotFoundError, OSError, BlockingIOError, ChildProcessError,
     ConnectionError, BrokenPipeError, ConnectionAbortedError, ConnectionRefusedError, ConnectionResetError, FileExistsError,
     FileNotFoundError, InterruptedError, IsADirectoryError, NotADirectoryError, PermissionError, ProcessLookupError,
-    TimeoutError)}
+    TimeoutError, SystemError, ReferenceError, Warning, UserWarning, DeprecationWarning, RuntimeWarning, FutureWarning)}
 _MADE: dict[str, type[RemoteError]] = {}
 
 

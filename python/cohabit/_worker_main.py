@@ -1152,6 +1152,16 @@ def end_group() -> None:
 
 def describe(error: BaseException) -> tuple:
     """An exception as data: type, text, traceback, the names of its builtin base classes, an OSError's number."""
+    try:
+        return _describe(error)
+    except Exception:  # a type that does not let itself be asked
+        import traceback
+
+        places = "".join(traceback.format_tb(error.__traceback__)[-100:])
+        return type.__repr__(type(error))[:200], "(it cannot be described)", places[-(64 << 10):], (), None
+
+
+def _describe(error: BaseException) -> tuple:
     import builtins
     import traceback
 

@@ -23,6 +23,7 @@ from . import _worker_main as wire
 from ._worker_errors import (WorkerBusy, WorkerCancelled, WorkerClosed, WorkerError, WorkerTimeout, remote_error)
 from ._worker_process import Process, Spec
 
+FOR_EVER = 1e8  # seconds, three years: the system's calls take no infinity
 NEW, SENDING, WAITING, DONE = range(4)
 DOWN, STARTING, IDLE, BUSY, DRAINING, FAILED = "down", "starting", "idle", "busy", "draining", "failed"
 
@@ -93,6 +94,7 @@ class Pool:
     def ticket(self, timeout: float | None) -> Ticket:
         if os.getpid() != self.pid:
             raise WorkerError(f"this worker belongs to process {self.pid}: make one of its own after a fork")
+        timeout = seconds(timeout)
         return Ticket(next(self.numbers), None if timeout is None else time.monotonic() + timeout)
 
     def call(self, ticket: Ticket, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -295,6 +297,7 @@ class Pool:
     def close(self, timeout: float) -> None:
         if os.getpid() != self.pid:
             return
+        timeout = min(timeout, FOR_EVER)
         self.request_close_at(time.monotonic() + timeout)
         if threading.current_thread() is not self.thread:
             self.over.wait(timeout + 10)
@@ -304,6 +307,15 @@ class Pool:
         while self.waiting:
             self.waiting[0].error = error
             self._wake(self.waiting[0])
+
+
+def seconds(timeout: float | None) -> float | None:
+    """A time limit as the system's calls take it; None: none."""
+    if timeout is None or timeout < FOR_EVER:
+        return timeout
+    if timeout != timeout:
+        raise ValueError("timeout is NaN: expected seconds")
+    return None
 
 
 def _limit(stream: socket.socket, ticket: Ticket) -> None:

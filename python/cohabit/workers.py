@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from typing import Any, Callable, Union
 
 from ._worker_errors import WorkerStartError, WorkerTimeout
-from ._worker_pool import Limits, Pool, Ticket
+from ._worker_pool import Limits, Pool, Ticket, seconds
 from ._worker_process import Spec, environ_for, interpreter_of
 from ._worker_supervisor import supervise
 
@@ -116,7 +116,7 @@ class Worker:
 
     def wait_ready(self, timeout: float | None = None) -> Worker:
         """Waits until a process is ready. Raises WorkerStartError, or WorkerTimeout after `timeout` seconds."""
-        if not self._pool.ready.wait(timeout):
+        if not self._pool.ready.wait(seconds(timeout)):
             raise WorkerTimeout(f"worker {self.name} was not ready after {timeout} s")
         if self._pool.error is not None:
             raise WorkerStartError(*self._pool.error.args)

@@ -109,6 +109,14 @@ class Service:
     def open(self, name):
         open(name)
 
+    def fail_unspeakably(self):
+        """With an exception whose type answers nothing."""
+        class Silent(type):
+            def __getattribute__(cls, name):
+                raise RuntimeError(name)
+
+        raise Silent("Unspeakable", (Exception,), {})
+
     def fail_deep(self, depth):
         if depth:
             self.fail_deep(depth - 1)

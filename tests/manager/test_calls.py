@@ -164,6 +164,17 @@ def test_exceptions_carry_type_text_and_traceback(make_worker) -> None:
     assert len(str(caught.value)) < 200_000
 
 
+def test_an_exception_that_cannot_be_described_is_one_all_the_same(make_worker) -> None:
+    worker = make_worker()
+    pid = worker.call("pid")
+    with pytest.raises(cohabit.RemoteError, match="cannot be described") as caught:
+        worker.call("fail_unspeakably")
+    assert "Unspeakable" in caught.value.type_name and "fail_unspeakably" in caught.value.remote_traceback
+    with pytest.raises(UserWarning):
+        worker.call("fail", "UserWarning", "careful")
+    assert worker.call("pid") == pid
+
+
 def test_a_forked_child_of_a_worker_does_not_answer_for_it(make_worker) -> None:
     lines: list[str] = []
     worker = make_worker(log=lines.append)
@@ -180,6 +191,21 @@ def test_pickle_only_when_both_agree(make_worker) -> None:
     worker = make_worker("service:make_pickling", pickle=True)
     assert worker.call("set") == {1, 2}
     assert worker.call("echo", frozenset([3])) == {3}
+
+
+@pytest.mark.parametrize("timeout", (math.inf, 1e18, 1e10))
+def test_a_timeout_that_never_comes(make_worker, timeout: float) -> None:
+    worker = make_worker(workers=1)
+    assert worker.wait_ready(timeout) is worker
+    assert worker.call("echo", 1, timeout=timeout) == 1
+    other = threading.Thread(target=lambda: worker.call("sleep", 0.3))
+    other.start()
+    time.sleep(0.1)
+    assert worker.call("echo", 2, timeout=timeout) == 2  # it waits for the other
+    other.join()
+    with pytest.raises(ValueError, match="NaN"):
+        worker.call("echo", 1, timeout=math.nan)
+    worker.close(timeout)
 
 
 def test_timeout_gives_up_and_the_process_goes_on(make_worker) -> None:

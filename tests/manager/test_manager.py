@@ -164,6 +164,15 @@ def test_another_framework_waits_until_use_is_left(fakes) -> None:
     assert other() is sys.modules["right"] and manager.current == "right"
 
 
+def test_a_timeout_without_end(fakes) -> None:
+    manager, _ = fakes(timeout=float("inf"))
+    with manager.use("left"):
+        switched = in_thread(lambda: manager.switch_to("right"))
+        time.sleep(0.1)
+        assert manager.current == "left"
+    assert switched() is sys.modules["right"] and manager.current == "right"
+
+
 def test_two_that_wait_for_each_other_are_told(fakes) -> None:
     manager, _ = fakes()
     inside, go_on = threading.Barrier(3), threading.Event()
