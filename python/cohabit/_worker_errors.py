@@ -38,7 +38,7 @@ class WorkerCrashed(WorkerError):
 
     worker         its name
     signal         the number of the signal that ended it, or None
-    exit_status    its exit status, or None
+    exit_status    its exit status, or None (both None: it was not to be had)
     stderr         the end of what it wrote to standard error, at most 64 KiB
     python_frames  lines of Python's fault handler: what Python code ran, innermost first
     native_frames  where in native code it was, innermost first: "function +0x12 in library.so"; functions that a library does
@@ -47,11 +47,11 @@ class WorkerCrashed(WorkerError):
     reason         why Cohabit ended it, or None
     """
 
-    def __init__(self, worker: str, status: int, stderr: str, reason: str | None = None,
+    def __init__(self, worker: str, status: int | None, stderr: str, reason: str | None = None,
                  explanation: dict[str, Any] | None = None, native_frames: tuple[str, ...] = ()):
         self.worker, self.stderr, self.reason, self.explanation = worker, stderr, reason, explanation
-        self.signal = -status if status < 0 else None
-        self.exit_status = status if status >= 0 else None
+        self.signal = -status if status is not None and status < 0 else None
+        self.exit_status = status if status is not None and status >= 0 else None
         self.python_frames, of_python = frames_of(stderr)  # Python 3.14 writes native ones itself
         self.native_frames = list(native_frames) or of_python
         super().__init__(worker, status, stderr, reason, explanation, native_frames)
@@ -72,6 +72,8 @@ class WorkerCrashed(WorkerError):
         return text
 
     def _end(self) -> str:
+        if self.signal is None and self.exit_status is None:
+            return "ended; how is not known, because SIGCHLD is ignored here, or another part of this program took its status"
         if self.signal is None:
             return f"ended with status {self.exit_status}"
         try:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -134,6 +135,7 @@ class Process:
         self.spec, self.prefix, self.keeper = spec, prefix, keeper
         self.reason: str | None = None
         self.status: int | None = None
+        self.is_lost = False  # its status: somebody else took it
         self.over = threading.Event()
         self.closing = self.lost = False
         self.pinged: float | None = None
@@ -230,16 +232,29 @@ class Process:
         except (ProcessLookupError, PermissionError):
             self.popen.kill()
 
+    def has_ended(self) -> bool:
+        """Looks at the status before it is taken: where SIGCHLD is ignored, or others wait for all children, there is none."""
+        try:
+            if self.popen.returncode is None:
+                os.waitid(os.P_PID, self.popen.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            self.is_lost = True
+        return self.popen.poll() is not None
+
     def bury(self) -> None:
         """Waits for the end, and wakes a caller that waits for an answer."""
+        self.has_ended()
         try:
             self.popen.wait(0.2 if self.reason is None else 10)
         except subprocess.TimeoutExpired:  # it closed its control socket, and lives
             self.kill(self.reason or "it gave up its connection")
             self.popen.wait()
         self.status = self.popen.returncode
-        if self.status < 0 and self.reason is None:
+        if (self.status < 0 or self.is_lost) and self.reason is None:
             self.crash_report = _native_frames.read_report(self.crash_file)
+        if self.is_lost:
+            signals = re.findall(rb"^crash %d (\d+) " % self.popen.pid, self.crash_report, re.MULTILINE)
+            self.status = -int(signals[-1]) if signals else None
         os.close(self.crash_file)
         try:  # what it started must not stay behind
             os.killpg(self.popen.pid, signal.SIGKILL)
@@ -275,12 +290,12 @@ class Process:
     def crash(self) -> WorkerCrashed:
         """The end as an exception; asks the native command for names of frames, and `cohabit why` about the last words."""
         self.over.wait(30)
-        status = self.status if self.status is not None else 0
+        status, number = self.status, -min(self.status or 0, 0)
         stderr = self.outputs[self.popen.stderr].text()
-        frames = _native_frames.frames_of(self.crash_report, self.popen.pid, -status)
+        frames = _native_frames.frames_of(self.crash_report, self.popen.pid, number)
         explanation = None
         if self.reason is None:
-            words = [stderr, *(f"#{i} {frame}" for i, frame in enumerate(frames)), signal.strsignal(-status) if status < 0 else ""]
+            words = [stderr, *(f"#{i} {frame}" for i, frame in enumerate(frames)), signal.strsignal(number) if number else ""]
             explanation = _explain("\n".join(filter(str.strip, map(str, words))))
         return WorkerCrashed(self.prefix, status, stderr, self.reason, explanation, tuple(frames))
 

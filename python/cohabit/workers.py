@@ -68,9 +68,10 @@ class Worker:
         if workers < 1:
             raise WorkerStartError(f"workers is {workers}: expected 1 or more")
         self.name = framework or str(setup)
-        settings = {"framework": framework, "setup": setup, "path": os.path.abspath(path or os.getcwd()), "pickle": pickle}
+        directory = _current_directory()
+        settings = {"framework": framework, "setup": setup, "path": os.path.abspath(path) if path else directory, "pickle": pickle}
         python = interpreter_of(env)
-        spec = Spec(self.name, python, settings, environ_for(python, environ), os.getcwd(), _log(log))
+        spec = Spec(self.name, python, settings, environ_for(python, environ), directory, _log(log))
         limits = Limits(start_timeout, heartbeat, heartbeat_timeout, grace, max_pause, max_restarts, max_waiting)
         self._pool = supervise(Pool(spec, workers, limits))
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -194,6 +195,13 @@ def _forgotten(pool: Pool, tasks: queue.SimpleQueue[Any], threads: int) -> None:
     pool.request_close()
     for _ in range(threads):
         tasks.put(None)
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed: nothing can be found in it
+        return "/"
 
 
 def _log(log: Callable[[str], Any] | bool | None) -> Callable[[str], Any]:

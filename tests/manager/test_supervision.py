@@ -146,6 +146,43 @@ def test_a_worker_killed_while_idle_is_replaced(make_worker) -> None:
     assert worker.call("pid", timeout=30) != pid
 
 
+@pytest.mark.parametrize("how", ("signal.signal(signal.SIGCHLD, signal.SIG_IGN)", "threading.Thread(target=take_all, daemon=True).start()"))
+def test_a_status_that_others_take(how: str, cohabit) -> None:
+    """The signal of a crash is known all the same; where nothing tells it, that is said."""
+    code = f"""
+import os, signal, threading, time, cohabit
+def take_all():
+    while True:
+        try: os.waitpid(-1, 0)
+        except ChildProcessError: time.sleep(0.001)
+cohabit.command = lambda: {cohabit!r}
+{how}
+with cohabit.Worker(setup="service:make", log=False) as worker:
+    crashes = []
+    for name, *arguments in (("read_null",), ("kill", 9), ("leave", 3)):
+        worker.call("pid")
+        try: worker.call(name, *arguments)
+        except cohabit.WorkerCrashed as crash: crashes.append(crash)
+    print([(crash.signal, crash.exit_status) for crash in crashes])
+    print("took its status" in str(crashes[1]), "SIGSEGV" in str(crashes[0]), worker.call("echo", 1))
+"""
+    lines = places.run_caller(str(Path(sys.executable).parent.parent), code).splitlines()
+    assert lines[0] in ("[(11, None), (None, None), (None, None)]", "[(11, None), (9, None), (None, 3)]"), lines
+    assert lines[1] in ("True True 1", "False True 1"), lines
+    if "SIG_IGN" in how:
+        assert lines[1].startswith("True")
+
+
+def test_a_current_directory_that_is_gone(tmp_path) -> None:
+    code = f"""
+import os, cohabit
+os.chdir({str(tmp_path)!r}); os.rmdir(os.getcwd())
+with cohabit.Worker(setup="service:make", path={str(places.HERE)!r}) as worker:
+    assert worker.call("echo", 1) == 1
+"""
+    places.run_caller(str(Path(sys.executable).parent.parent), code)
+
+
 def test_a_stopped_worker_is_ended(make_worker) -> None:
     worker = make_worker(heartbeat=0.1, heartbeat_timeout=0.5)
     pid = worker.call("pid")
