@@ -314,7 +314,25 @@ def _dtype(numpy, name: str):
 
         return numpy.dtype(getattr(ml_dtypes, name))
     except (ImportError, AttributeError):
-        raise Unsendable(f"an array of {name} came: this environment has no ml_dtypes to hold it") from None
+        return None  # it can still be a tensor
+
+
+# Functions of these take nothing but tensors: without setup, arrays are made ones first, in place where that goes.
+_TENSORS = {"torch": "from_numpy", "paddle": "to_tensor"}
+
+
+def _bits(name: str) -> str:
+    return "<i2" if name == "bfloat16" else "|u1"
+
+
+def _tensor_of_bits(name: str, bits, frameworks: tuple = tuple(_TENSORS)):
+    """Elements of a type that NumPy has not by itself, as a tensor of a framework that this process uses."""
+    for framework in frameworks:
+        module = sys.modules.get(framework)
+        kind = getattr(module, name, None)
+        if kind is not None:
+            return getattr(module, _TENSORS[framework])(bits).view(kind)
+    raise Unsendable(f"an array of {name} came: this environment has no ml_dtypes to hold it, and has not imported torch or paddle")
 
 
 class Encoder:
@@ -678,6 +696,9 @@ class Decoder:
             raise ProtocolError(f"an array of shape {shape} with flags {flags}")
         numpy = None if flags & PLAIN else _numpy()
         dtype = _dtype(numpy, name) if numpy else None
+        as_tensor = numpy is not None and dtype is None
+        if as_tensor:
+            dtype = numpy.dtype(_bits(name))
         size = dtype.itemsize if dtype is not None else _itemsize(name)
         for length in shape:
             size *= length
@@ -692,6 +713,8 @@ class Decoder:
             array = numpy.ndarray(shape, dtype, data, offset)
         except (ValueError, OverflowError) as error:
             raise ProtocolError(f"an array of shape {shape}: {error}") from None
+        if as_tensor:  # which cannot be read-only
+            return _tensor_of_bits(name, (array.T if flags & FORTRAN else array).copy() if shared or flags & FORTRAN else array)
         if shared:
             array.flags.writeable = False
         return array[()] if flags & SCALAR else array.T if flags & FORTRAN else array
@@ -949,10 +972,6 @@ class Packets:
 
 _PUBLIC = re.compile(r"[^_.][^.]*(\.[^_.][^.]*)*\Z")
 
-# Functions of these take nothing but tensors: without setup, arrays are made ones first, in place where that goes.
-_TENSORS = {"torch": "from_numpy", "paddle": "to_tensor"}
-
-
 class Target:
     """What the names of calls mean here."""
 
@@ -990,6 +1009,8 @@ class Target:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that an array is read-only
+            if value.dtype.kind == "V" and _TYPE.fullmatch(value.dtype.name):  # of ml_dtypes
+                return _tensor_of_bits(value.dtype.name, value.view(_bits(value.dtype.name)), (self.framework,))
             return getattr(sys.modules[self.framework], _TENSORS[self.framework])(value)
 
     def _dotted(self, name: str):

@@ -31,6 +31,34 @@ def test_tensorflow_paddle_and_torch_together() -> None:
     places.run_caller(places.arrays("3.11"), PAIRS.format(env=env), timeout=300)
 
 
+def test_bfloat16_between_frameworks(tmp_path) -> None:
+    """As tensors to functions by name; and where no ml_dtypes is, to a service that has imported torch."""
+    (tmp_path / "halves.py").write_text("""
+import sys
+sys.modules["ml_dtypes"] = None
+import torch
+class Halves:
+    def double(self, value):
+        assert value.dtype == torch.bfloat16, value
+        value *= 2
+        return value
+make = Halves
+""")
+    env = environment_with_torch()
+    places.run_caller(env, f"""
+import cohabit, ml_dtypes, numpy, torch
+half = torch.arange(40000).to(torch.bfloat16).reshape(200, 200)
+with cohabit.Worker("torch", log=False) as named, cohabit.Worker("paddle", log=False) as paddle, \\
+        cohabit.Worker(setup="halves:make", path={str(tmp_path)!r}) as service:
+    for worker, name in ((named, "torch.neg"), (paddle, "paddle.neg"), (service, "double")):
+        for sent in (half, half[:2, :3].t(), half[3, 4], half[:0], half.float().numpy().astype(ml_dtypes.bfloat16).T):
+            answer = worker.call(name, sent)
+            wanted = (sent if isinstance(sent, torch.Tensor) else torch.from_numpy(sent.astype("f4"))).float().numpy() * (2 if name == "double" else -1)
+            assert answer.dtype == ml_dtypes.bfloat16 and answer.shape == tuple(sent.shape), (name, answer)
+            assert (answer.astype("f4") == torch.tensor(wanted).to(torch.bfloat16).float().numpy()).all(), name
+""", timeout=240)
+
+
 def test_their_crash_in_one_worker_names_the_library(tmp_path, monkeypatch, cohabit) -> None:
     import cohabit as package
 
