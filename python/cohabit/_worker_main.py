@@ -553,10 +553,10 @@ class Encoder:
             import pyarrow
         except ImportError:
             raise Unsendable(f"a {type(value).__name__} is sent as an Arrow stream: this environment has no pyarrow") from None
-        single = not hasattr(value, "__arrow_c_stream__") or isinstance(value, pyarrow.ChunkedArray)
-        table = pyarrow.table({"": value if isinstance(value, pyarrow.ChunkedArray) else pyarrow.array(value)}
-                              if single and not isinstance(value, pyarrow.RecordBatch) else value)
-        single = single and not isinstance(value, pyarrow.RecordBatch)
+        try:
+            table, single = _arrow_table(pyarrow, value)
+        except (TypeError, ValueError, NotImplementedError, pyarrow.ArrowException) as error:
+            raise Unsendable(f"a {type(value).__name__} cannot be sent: {error}") from None
 
         def write(sink) -> None:
             with pyarrow.ipc.new_stream(sink, table.schema) as stream:
@@ -567,6 +567,20 @@ class Encoder:
         index, chunk, place = self._block(counter.size())
         write(pyarrow.FixedSizeBufferWriter(pyarrow.py_buffer(memoryview(chunk.map)[place:place + counter.size()])))
         self.out += b"A" + (b"\1" if single else b"\0") + _U32.pack(index)
+
+
+def _arrow_table(pyarrow, value) -> tuple:
+    """A table, and whether it is only there to hold one column."""
+    if isinstance(value, pyarrow.RecordBatch):
+        return pyarrow.table(value), False
+    if isinstance(value, pyarrow.ChunkedArray):
+        return pyarrow.table({"": value}), True
+    if not hasattr(value, "__arrow_c_stream__"):
+        return pyarrow.table({"": pyarrow.array(value)}), True
+    try:
+        return pyarrow.table(value), False
+    except (TypeError, pyarrow.ArrowInvalid):  # a stream of one column: a Series
+        return pyarrow.table({"": pyarrow.chunked_array(value)}), True
 
 
 class Decoder:

@@ -266,6 +266,15 @@ with cohabit.Worker(setup="service:make") as worker:
     assert worker.call("echo", t.to_batches()[0]).equals(t)
     assert worker.call("echo", t["b"]).to_pylist() == t["b"].to_pylist()
     assert worker.call("echo", pa.array([1, None, 3])).to_pylist() == [1, None, 3]
+    class Series:
+        "A column that comes as a stream, as those of polars."
+        def __arrow_c_stream__(self, requested_schema=None): return pa.chunked_array([[1], [None, 3]]).__arrow_c_stream__()
+    assert worker.call("echo", Series()).to_pylist() == [1, None, 3]
+    class Broken:
+        def __arrow_c_array__(self, requested_schema=None): raise ValueError("nothing here")
+    try: worker.call("echo", Broken())
+    except TypeError as error: assert "a Broken cannot be sent: nothing here" in str(error)
+    else: raise AssertionError
     results = [worker.call("echo", t) for _ in range(3)]
     assert all(r.equals(t) for r in results)
 with cohabit.Worker(setup="service:make", env={places.arrays("3.9")!r}) as worker:
