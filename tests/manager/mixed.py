@@ -12,13 +12,14 @@ import cohabit
 HERE = Path(__file__).resolve().parent
 
 
-def memory(pids: list[int]) -> int:
-    """Resident bytes of these processes, shared memory included."""
-    total = 0
+def memory(pids: list[int]) -> tuple[int, int]:
+    """Resident MiB of these processes: of their own, and shared memory (counted once for each that uses it)."""
+    own = shared = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/status").read_text().splitlines()
-        total += sum(int(line.split()[1]) << 10 for line in fields if line.startswith("VmRSS"))
-    return total
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            own += int(line.split()[1]) if line.startswith(("RssAnon", "RssFile")) else 0
+            shared += int(line.split()[1]) if line.startswith("RssShmem") else 0
+    return own >> 10, shared >> 10
 
 
 def caller(worker: cohabit.Worker, number: int, end: float, done: list[int], wrong: list[str]) -> None:
@@ -43,11 +44,11 @@ def run(seconds: float, python: str | None = None, callers: int = 16) -> dict:
         threads = [threading.Thread(target=caller, args=(worker, i, end, done, wrong)) for i in range(callers)]
         for thread in threads:
             thread.start()
-        time.sleep(seconds / 10)
-        early = memory([os.getpid(), *worker.pids])
-        time.sleep(max(end - time.monotonic() - 0.5, 0))
-        late = memory([os.getpid(), *worker.pids])
+        samples = []  # after each tenth; callers hold copies of up to 3 MB at random
+        for tenth in range(1, 11):
+            time.sleep(max(end - seconds + seconds * tenth / 10 - 0.2 - time.monotonic(), 0))
+            samples.append(memory([os.getpid(), *worker.pids]))
         for thread in threads:
             thread.join(90)
     return {"calls": sum(done), "least": min(done), "most": max(done), "wrong": wrong[:10],
-            "early_MiB": early >> 20, "late_MiB": late >> 20}
+            "own_MiB": [own for own, _ in samples], "shared_MiB": [shared for _, shared in samples]}
