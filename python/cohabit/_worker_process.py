@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections import deque
@@ -52,11 +53,24 @@ def interpreter_of(env: str | os.PathLike[str] | None) -> str:
 def environ_for(python: str, extra: Mapping[str, str | None] | None) -> dict[str, str]:
     result: dict[str, str | None] = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
     result["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(python), os.environ.get("PATH")]))
+    if os.path.realpath(os.path.dirname(os.path.dirname(python))) != os.path.realpath(sys.prefix):
+        _leave_out_own_libraries(result)
     result.update(extra or {})
     for key, value in result.items():
         if not isinstance(key, str) or not isinstance(value, (str, type(None))) or "\0" in key + (value or "") or "=" in key or not key:
             raise WorkerStartError(f"environ holds {key!r}: {value!r}, which no environment can hold")
     return {key: value for key, value in result.items() if value is not None}
+
+
+def _leave_out_own_libraries(environ: dict[str, str | None]) -> None:
+    """What `cohabit run`, or the user, has put in front for this environment's packages would be taken by another's too."""
+    own = tuple(os.path.realpath(sysconfig.get_path(kind)) + "/" for kind in ("purelib", "platlib"))
+    for name, separator in (("LD_LIBRARY_PATH", ":"), ("LD_PRELOAD", "[: ]")):
+        parts = re.split(separator, environ.get(name) or "")
+        others = [part for part in parts if not (os.path.realpath(part) + "/").startswith(own)]
+        if len(others) < len(parts):
+            environ[name] = ":".join(others) or None
+    environ.pop("COHABIT_PRELOAD_RULES", None)
 
 
 class Output:

@@ -39,7 +39,8 @@ class Worker:
     path         where that module is looked for first; default: the current directory
     workers      how many processes of this kind; each makes an object of its own, calls go to an idle one
     environ      environment variables, added to this process's; None removes one. PYTHONPATH and its like are not
-                 handed on, and PATH begins with the environment's own programs
+                 handed on, and PATH begins with the environment's own programs; nor is, to another environment, what
+                 LD_LIBRARY_PATH and LD_PRELOAD name in this one's packages
     pickle       values that the protocol has no form for are pickled, if the object's `allow_pickle` agrees. Only
                  for environments whose code you trust as your own
     log          called with each line that the processes print; default: to sys.stderr; False: not at all

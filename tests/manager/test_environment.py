@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 
@@ -42,6 +43,24 @@ def test_only_the_standard_library_is_imported() -> None:
     froms = {node.module for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)}
     optional = {"numpy", "pyarrow", "ml_dtypes"}  # each inside a try, where such a value is at hand
     assert names - optional <= set(sys.stdlib_module_names) and froms == {"__future__", "typing"}
+
+
+def test_libraries_of_this_environment_are_not_for_another(monkeypatch, make_worker) -> None:
+    """As `cohabit run` sets them for the caller."""
+    own = sysconfig.get_path("purelib") + "/nvidia/lib"
+    for name in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        monkeypatch.setenv(name, f"{own}:/nonexistent/lib:{own}2")
+    monkeypatch.setenv("COHABIT_PRELOAD_RULES", "/nonexistent/rules")
+    here = make_worker(log=False)
+    assert here.call("environ", "LD_LIBRARY_PATH") == f"{own}:/nonexistent/lib:{own}2"
+    assert here.call("environ", "COHABIT_PRELOAD_RULES") == "/nonexistent/rules"
+    other = make_worker(env=places.interpreter("3.12"), log=False)
+    assert other.call("environ", "LD_LIBRARY_PATH") == other.call("environ", "LD_PRELOAD") == "/nonexistent/lib"
+    assert other.call("environ", "COHABIT_PRELOAD_RULES") is None
+    monkeypatch.setenv("LD_LIBRARY_PATH", own)
+    assert make_worker(env=places.interpreter("3.12"), log=False).call("environ", "LD_LIBRARY_PATH") is None
+    told = make_worker(env=places.interpreter("3.12"), log=False, environ={"LD_LIBRARY_PATH": own})
+    assert told.call("environ", "LD_LIBRARY_PATH") == own
 
 
 def test_environ_is_added(make_worker) -> None:
