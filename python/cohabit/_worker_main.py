@@ -58,7 +58,7 @@ _FORMATS = {"|b1": "?", "|i1": "b", "|u1": "B", "<i2": "h", "<u2": "H", "<i4": "
             "<u8": "Q", "<f2": "e", "<f4": "f", "<f8": "d"}
 _TYPES = {format: name for name, format in _FORMATS.items()}
 _ELEMENTS = {"?": ctypes.c_bool, "b": ctypes.c_int8, "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16,
-             "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "e": ctypes.c_uint16,
+             "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64,
              "f": ctypes.c_float, "d": ctypes.c_double}
 _TYPES.update({"l": "<i8", "L": "<u8", "n": "<i8", "N": "<u8", "c": "|u1"})
 _TYPE = re.compile(r"[<>|][biufcSUmM]\d{1,9}(\[\d{0,4}\w{1,2}\])?|bfloat16|float8_\w{1,20}")
@@ -802,7 +802,9 @@ def _plain(name: str, shape: tuple, flags: int, data: memoryview, shared: bool):
 
 def _cast(data: memoryview, format: str, shape: tuple) -> memoryview:
     if 0 in shape and len(shape) > 1:  # which cast() does not make
-        kind = _ELEMENTS[format]
+        kind = _ELEMENTS.get(format)
+        if kind is None:
+            raise Unsendable(f"an array of {_TYPES[format]} of shape {shape} came: this environment has no NumPy to hold it")
         try:
             for length in reversed(shape):
                 kind = kind * length

@@ -58,7 +58,7 @@ with cohabit.Worker(setup="service:make", env={places.interpreter(version)!r}) a
                 raise AssertionError(worker.call("echo", sent))
             except TypeError as error:
                 assert "nothing to hold it" in str(error)
-    for sent in (numpy.array(["a"]), numpy.array([1], ">i4"), numpy.datetime64("2020-01-01")):
+    for sent in (numpy.array(["a"]), numpy.array([1], ">i4"), numpy.datetime64("2020-01-01"), numpy.zeros((0, 2), "f2")):
         try:
             raise AssertionError(worker.call("echo", sent))
         except TypeError as error:
