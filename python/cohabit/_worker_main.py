@@ -28,7 +28,6 @@ import signal
 import socket
 import struct
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -42,7 +41,6 @@ MAX_DEPTH = 100
 MAX_BLOCKS = 1 << 16
 INLINE = 32 << 10  # smaller data go through the socket
 PAGE = 4096
-QUICK = 200e-6  # seconds: a message that came sooner is followed by one that comes soon
 KEEP = 256 << 20  # unused arena memory that is kept for the next call
 YOURS, SHARED = 1, 2  # flags of a block: in the receiver's own arena; the sender can still see it
 SCALAR, FORTRAN, PLAIN = 1, 2, 4  # flags of an array: NumPy scalar; transposed; a memoryview
@@ -855,7 +853,6 @@ class Link:
         self.copied = self.shared = 0  # bytes of large data that were sent with a copy, and without
         self.reading = False  # a message has begun to come
         self._room = memoryview(bytearray(64 << 10))
-        self._quick, self._wary, self._skip = False, 1, 0  # see _begin
 
     def encode(self, kind: int, call: int, value) -> bytearray:
         message = Encoder(self)
@@ -888,7 +885,7 @@ class Link:
     def read(self) -> tuple[int, int, memoryview]:
         """The next message: kind, number of the call, body (valid until the next read)."""
         room = self._room
-        have = self._begin(room)  # all of it, as a rule
+        have = self._receive(room)  # all of it, as a rule
         self.reading = True
         while have < HEADER.size:
             have += self._receive(room[have:])
@@ -908,35 +905,6 @@ class Link:
             body = room[HEADER.size:total]
         self.reading = False
         return kind, call, body
-
-    def _begin(self, room: memoryview) -> int:
-        """The first bytes of a message; where messages come one upon the other, without sleeping in between.
-
-        To wake a process on another CPU costs more than all else in a short call. So if the last message came within
-        QUICK seconds this looks for the next one that long, and lets others run meanwhile. A try that fails
-        is paid with sleeping the next times, more often each time: it does not pay on a busy machine.
-        """
-        start = time.perf_counter()
-        if self._quick and self._skip <= 0 and self.socket.gettimeout() is None:
-            receive, end = self.socket.recv_into, start + QUICK
-            while True:
-                try:
-                    count = receive(room, 0, socket.MSG_DONTWAIT)
-                except BlockingIOError:
-                    if time.perf_counter() >= end:
-                        break
-                    os.sched_yield()
-                    continue
-                if not count:
-                    raise EOFError
-                self._wary = max(self._wary >> 1, 1)
-                return count
-            self._wary = min(self._wary << 2, 1 << 12)
-            self._skip = self._wary
-        count = self._receive(room)
-        self._quick = time.perf_counter() - start < QUICK
-        self._skip -= 1
-        return count
 
     def _read_long(self, data: bytearray, size: int) -> memoryview:
         while len(data) < size:  # memory grows with what came, not with what was announced
