@@ -208,9 +208,9 @@ def test_a_call_that_cannot_be_interrupted_costs_the_process(make_worker) -> Non
 
 def test_a_late_answer_is_nobody_elses(make_worker) -> None:
     worker = make_worker(grace=5)
-    for i in range(20):
+    for i in range(10):
         with pytest.raises(cohabit.WorkerTimeout):
-            worker.call("stubborn", 0.05, timeout=0.02)
+            worker.call("stubborn", 0.3, timeout=0.02)
         assert worker.call("echo", i) == i
 
 
