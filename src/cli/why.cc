@@ -53,7 +53,8 @@ Result<void> add_evidence(explain::Explanation& explanation, const std::string& 
 
 Result<explain::Explanation> explain_log(const explain::LogText& log,
                                          const std::vector<explain::Mechanism>& mechanisms) {
-  auto matcher = explain::Matcher::make(mechanisms);
+  // Never freed: to take five hundred expressions apart takes as long as a quarter of a short run.
+  static const auto& matcher = *new auto(explain::Matcher::make(mechanisms));
   if (!matcher) return tl::unexpected<Error>(matcher.error());
   return explain::explain_text(log.text(), mechanisms, *matcher);
 }
@@ -102,7 +103,7 @@ Result<int> why(const WhyOptions& options) {
     return fail(fmt::format("--format cannot be {}; it is full or json", options.format));
   if (options.log != "-" && !options.command.empty())
     return fail("give a file or a command, not both");
-  const auto mechanisms = explain::read_knowledge();
+  static const auto& mechanisms = *new auto(explain::read_knowledge());
   if (!mechanisms) return tl::unexpected<Error>(mechanisms.error());
   return options.command.empty() ? why_of_log(options, *mechanisms)
                                  : why_of_command(options, *mechanisms);

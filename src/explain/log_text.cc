@@ -123,6 +123,21 @@ bool is_utf16(std::string_view text) {
   return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
 }
 
+bool is_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+// Most lines have none: the expression is for those that look like it.
+bool may_have_prefix(std::string_view line) {
+  if (line.empty()) return false;
+  if (line[0] == '[' || line[0] == '(') return true;
+  if (line.size() > 4 && line[4] == '-' && line[0] >= '0' && line[0] <= '9') return true;
+  size_t at = 0;
+  while (at < line.size() && (is_word(line[at]) || line[at] == '-' || line[at] == '.')) at++;
+  const size_t bar = at > 0 ? line.find_first_not_of(' ', at) : line.npos;
+  return bar != line.npos && line[bar] == '|';
+}
+
 }  // namespace
 
 Result<LogText> LogText::read(const std::string& path) {
@@ -203,7 +218,7 @@ std::string_view without_prefix(std::string_view line) {
       ") ?",
       RE2::Latin1);
   re2::StringPiece rest(line.data(), line.size());
-  while (RE2::Consume(&rest, kPrefix)) {
+  while (may_have_prefix({rest.data(), rest.size()}) && RE2::Consume(&rest, kPrefix)) {
   }
   return {rest.data(), rest.size()};
 }

@@ -38,7 +38,10 @@ constexpr unsigned kLongestWait = 63;
 
 // To compile all patterns takes 20 ms; half of them, in a thread of its own, less.
 constexpr size_t kShelves = 2;
-constexpr size_t kPart = size_t{32} << 20;  // of a text, for one thread at a time
+// What was seen in one part of a text is new again in the next: as few parts as there are commonly
+// processors, of one size, so that none is waited for.
+constexpr size_t kSmall = size_t{8} << 20;  // in one part
+constexpr size_t kPart = size_t{64} << 20;  // at most
 
 uint64_t hash_of(const std::vector<int>& words) {
   uint64_t hash = words.size();
@@ -276,17 +279,21 @@ void Matcher::try_expressions(Search& search, const Window& window, Look look,
   const auto is_wanted = [&](size_t id) {
     return search.counts[id] < kMaxMatches && (look == Look::kAll || patterns_[id].goes_on);
   };
-  if (std::none_of(ids.begin(), ids.end(), is_wanted)) return;
-  std::vector<Match> found;
-  bool any_wanted = false;
-  for (const size_t id : ids) {
-    Match one;
-    if (!match(id, window, one)) continue;
-    any_wanted |= is_wanted(id);
+  std::vector<std::pair<size_t, Match>> found;
+  const auto try_those = [&](bool wanted) {
+    for (const size_t id : ids)
+      if (Match one; is_wanted(id) == wanted && match(id, window, one))
+        found.emplace_back(id, std::move(one));
+  };
+  try_those(true);
+  if (found.empty()) return;
+  try_those(false);
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [id, one] : found) {
     search.counts[id]++;
-    found.push_back(std::move(one));
+    search.matches.push_back(std::move(one));
   }
-  if (any_wanted) std::move(found.begin(), found.end(), std::back_inserter(search.matches));
 }
 
 void Matcher::look_at(Search& search, size_t hit) const {
@@ -355,10 +362,11 @@ void Matcher::search_end(std::string_view text, std::vector<Match>& matches) con
 }
 
 std::vector<Match> Matcher::find(std::string_view text) const {
-  const size_t parts = text.size() / kPart + 1;
+  const size_t parts = text.size() < kSmall ? 1 : 2 * (text.size() / (2 * kPart) + 1);
   // A part ends with a line.
   const auto begin_of = [&](size_t part) {
-    return part == 0 ? 0 : line_end(text, std::min(text.size(), part * kPart));
+    if (part == 0 || part == parts) return part == 0 ? 0 : text.size();
+    return line_end(text, text.size() / parts * part);
   };
   std::vector<std::vector<Match>> found(parts);
   together(parts, [&](size_t part) {
