@@ -39,26 +39,28 @@ Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
       uint8_t& shift = shift_[hash_of(words_[i].data() + at, kBits)];
       shift = std::min(shift, static_cast<uint8_t>(kLast - at));
     }
-    buckets[hash_of_head(words_[i].data())].push_back(i);
+    buckets[hash_of_head(EightBytes::load(words_[i].data()).bytes)].push_back(i);
   }
   first_.reserve(buckets.size() + 1);
   for (const auto& bucket : buckets) {
-    first_.push_back(static_cast<uint32_t>(order_.size()));
-    order_.insert(order_.end(), bucket.begin(), bucket.end());
+    first_.push_back(static_cast<uint32_t>(entries_.size()));
+    for (const uint32_t word : bucket)
+      entries_.push_back({EightBytes::load(words_[word].data()).bytes, word});
   }
-  first_.push_back(static_cast<uint32_t>(order_.size()));
+  first_.push_back(static_cast<uint32_t>(entries_.size()));
 }
 
-uint32_t Literals::hash_of_head(const char* head) {
+uint32_t Literals::hash_of_head(uint64_t head) {
   constexpr uint64_t kFactor = 0x9E3779B97F4A7C15U;
-  return static_cast<uint32_t>((EightBytes::load(head).lower().bytes * kFactor) >>
-                               (64 - kHeadBits));
+  return static_cast<uint32_t>((head * kFactor) >> (64 - kHeadBits));
 }
 
-bool Literals::begins(std::string_view text, size_t at, uint32_t word) const {
-  const std::string& wanted = words_[word];
+inline bool Literals::begins(std::string_view text, size_t at, const Entry& entry,
+                             uint64_t head) const {
+  if (entry.head != head) return false;
+  const std::string& wanted = words_[entry.word];
   const char* here = text.data() + at;
-  if (!same_eight(here, wanted.data()) || text.size() - at < wanted.size()) return false;
+  if (text.size() - at < wanted.size()) return false;
   const size_t last = wanted.size() - 8;
   for (size_t i = 8; i < last; i += 8)
     if (!same_eight(here + i, wanted.data() + i)) return false;
@@ -66,9 +68,10 @@ bool Literals::begins(std::string_view text, size_t at, uint32_t word) const {
 }
 
 bool Literals::any_begins(std::string_view text, size_t at) const {
-  const uint32_t hash = hash_of_head(text.data() + at);
+  const uint64_t head = EightBytes::load(text.data() + at).lower().bytes;
+  const uint32_t hash = hash_of_head(head);
   for (uint32_t i = first_[hash]; i < first_[hash + 1]; i++)
-    if (begins(text, at, order_[i])) return true;
+    if (begins(text, at, entries_[i], head)) return true;
   return false;
 }
 
@@ -82,9 +85,10 @@ size_t Literals::find(std::string_view text, size_t from) const {
 }
 
 void Literals::words_at(std::string_view text, size_t at, std::vector<int>& words) const {
-  const uint32_t hash = hash_of_head(text.data() + at);
+  const uint64_t head = EightBytes::load(text.data() + at).lower().bytes;
+  const uint32_t hash = hash_of_head(head);
   for (uint32_t i = first_[hash]; i < first_[hash + 1]; i++)
-    if (begins(text, at, order_[i])) words.push_back(static_cast<int>(order_[i]));
+    if (begins(text, at, entries_[i], head)) words.push_back(static_cast<int>(entries_[i].word));
 }
 
 LiteralScan::LiteralScan(const Literals& literals, std::string_view text, size_t begin, size_t end)

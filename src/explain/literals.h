@@ -26,13 +26,18 @@ class Literals {
   friend class LiteralScan;
   static constexpr unsigned kBits = 15;
   static constexpr unsigned kHeadBits = 14;
-  static uint32_t hash_of_head(const char* head);
-  bool begins(std::string_view text, size_t at, uint32_t word) const;
+  static uint32_t hash_of_head(uint64_t head);  // in lower case
+  // A word by its first eight bytes.
+  struct Entry {
+    uint64_t head = 0;
+    uint32_t word = 0;
+  };
+  bool begins(std::string_view text, size_t at, const Entry& entry, uint64_t head) const;
 
   std::vector<std::string> words_;
   std::array<uint8_t, size_t{1} << kBits> shift_;  // how far to go on, by the last four bytes
-  std::vector<uint32_t> first_;  // by hash of the first eight bytes: where they begin in order_
-  std::vector<uint32_t> order_;
+  std::vector<uint32_t> first_;  // by hash of the first eight bytes: where they begin in entries_
+  std::vector<Entry> entries_;
 };
 
 // The places of a part of a text where a word may begin (any_begins decides), block after block.
