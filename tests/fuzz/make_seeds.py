@@ -113,13 +113,29 @@ print(A.c().p)
     yield "anything", b"bytes((1, 2)).decode() + 'x'\nstr.__mod__('%s')\nbytes.decode(object())\n"
     yield "syntax", b"match x:\n  case {'a': [1, *_]}: pass\nasync def f(): await g\nx = y = (yield)\n"
     yield "unfinished", b"def f(a, *, b: int = (1, [2, {"
+    for number, data in enumerate(random_bytes(24, 300)):
+        yield f"program-{number}", b"\0" + data
+
+
+def random_bytes(count, size):
     random = 1  # of a generator whose numbers are the same everywhere
-    for number in range(24):
-        data = bytearray(b"\0")
-        for _ in range(300):
+    for _ in range(count):
+        data = bytearray()
+        for _ in range(size):
             random = random * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
             data.append(random >> 56)
-        yield f"program-{number}", bytes(data)
+        yield bytes(data)
+
+
+def seeds_why():
+    failure = b"ImportError: generic_type: type \"_gpuDeviceProperties\" is already registered!\n"
+    # Behind equal numbers these go on differently, in letters and in other bytes.
+    lines = [b"status 12 left\n", b"status 12, left\n", b"id deadbeef12 left\n", b"id deadbeef12: left\n", b"12\r\n", b"12x\n"]
+    yield "equal-numbers", b"".join(failure + line for line in lines * 4)
+    yield "numbers", b"".join(b"%d %s" % (n * 7919 % 1000, failure) for n in range(20))
+    yield "ends", (failure[:-1] + b"\r\n\r") * 4 + b"\xff\xfe\x1b[31m" + failure[:-1]
+    for number, data in enumerate(random_bytes(40, 200)):
+        yield f"log-{number}", b"\0" + data
 
 
 def main():
