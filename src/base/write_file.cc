@@ -33,9 +33,13 @@ Result<void> write_through(const std::string& path, std::string_view text) {
   return {};
 }
 
+std::string directory_to_write(const std::string& path) {
+  const std::string directory = directory_of(path);
+  return directory.empty() ? "." : directory;
+}
+
 bool can_replace(const std::string& target) {
-  const std::string directory = directory_of(target);
-  return access(directory.empty() ? "." : directory.c_str(), W_OK) == 0;
+  return access(directory_to_write(target).c_str(), W_OK) == 0;
 }
 
 // Where a link points to, so that it is the file that is replaced and not the link.
@@ -45,6 +49,22 @@ std::string target_of(const std::string& path) {
 }
 
 }  // namespace
+
+Result<void> check_can_write(const std::string& path) {
+  if (path == "-") return {};
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) {
+    if (path.empty()) return cannot("a file without a name");
+    if (access(directory_to_write(path).c_str(), W_OK | X_OK) != 0) return cannot(path);
+    return {};
+  }
+  if (S_ISDIR(status.st_mode)) {
+    errno = EISDIR;
+    return cannot(path);
+  }
+  if (!can_replace(target_of(path)) && access(path.c_str(), W_OK) != 0) return cannot(path);
+  return {};
+}
 
 Result<void> write_file(const std::string& path, std::string_view text) {
   if (path == "-") {

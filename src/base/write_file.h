@@ -13,4 +13,8 @@ namespace cohabit {
 // directly.
 Result<void> write_file(const std::string& path, std::string_view text);
 
+// Whether that can be tried: the error that it would have where the place is no file's or not ours.
+// For what is written after long work.
+Result<void> check_can_write(const std::string& path);
+
 }  // namespace cohabit

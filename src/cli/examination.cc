@@ -82,6 +82,17 @@ Result<std::vector<std::string>> recorded_imports(const Trace& trace,
                   fmt::join(known, ", "), fmt::join(wanted, ", ")));
 }
 
+// What no Python did can be no import; of a program that is gone nobody knows.
+Result<void> check_is_python(const World& world, const std::vector<std::string>& wanted,
+                             const std::string& program) {
+  if (wanted.empty() || !world.tree.stat(program) || find_interpreter(world.tree, program))
+    return {};
+  return fail(
+      fmt::format("the trace is of {}, which is no Python: leave --imports {} out, or record the "
+                  "imports with `cohabit trace`",
+                  program, fmt::join(wanted, ",")));
+}
+
 // The owners of files come from the environment: another one's would be wrong.
 Result<void> check_same_environment(const World& world, const std::string& wanted,
                                     const std::string& program) {
@@ -135,6 +146,8 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
   // A trace may be of a program that is no Python, or of an environment that is gone.
   if (auto same = check_same_environment(world, subject.environment, trace->start.program); !same)
     return same;
+  if (auto python = check_is_python(world, subject.imports, trace->start.program); !python)
+    return python;
   (void)choose_environment(
       world, subject.environment.empty() ? trace->start.program : subject.environment);
   world.machine = recorded_machine(world.tree, trace->start);

@@ -43,6 +43,10 @@ bool write_children(const std::string& out, const std::vector<Trace>& children, 
 }
 
 int trace(const TraceArguments& arguments) {
+  if (auto possible = check_can_write(arguments.out); !possible) {
+    fmt::print(stderr, "cohabit trace: {}; nothing was run\n", possible.error().message);
+    return kCannotTrace;
+  }
   RecordOptions options;
   options.children = arguments.children;
   options.forward_signals = true;

@@ -269,7 +269,7 @@ Result<void> Simulation::State::check_versions(ObjectId id) {
 }
 
 // The end of _dl_check_map_versions, since glibc 2.36: an older one would not relocate the file.
-Result<void> Simulation::State::check_relr(ObjectId id) {
+Result<void> Simulation::State::check_relr(ObjectId id) const {
   constexpr std::string_view kVersion = "GLIBC_ABI_DT_RELR", kLibc = "libc.so.";
   const elf::Object& file = elf(id);
   if (!file.has_relr || file.version_needs.empty() || !since(36) || !rule(Rule::kRelrVersion))

@@ -77,7 +77,7 @@ struct Simulation::State {
   Result<void> map_dependencies(ObjectId id, const std::vector<ObjectId>& preloads,
                                 const MapRequest& base);
   Result<void> check_versions(ObjectId id);
-  Result<void> check_relr(ObjectId id);
+  Result<void> check_relr(ObjectId id) const;
   Result<void> check_cpu_level(ObjectId root);
   ObjectId add_object(ImageId image, const std::string& path, const MapRequest& request);
   bool start();

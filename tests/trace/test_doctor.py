@@ -60,6 +60,14 @@ def test_a_recording_is_not_given_other_imports(cohabit, tmp_path):
         assert status == 0 or "json, csv" in done.stderr
 
 
+def test_imports_of_what_is_no_python(cohabit, tmp_path):
+    trace = tmp_path / "trace"
+    subprocess.run([cohabit, "trace", "--out", trace, "--", "/bin/true"], check=True)
+    done = subprocess.run([cohabit, "doctor", "--imports", "json", "--replay", trace], capture_output=True, text=True)
+    assert done.returncode == 2 and "/bin/true" in done.stderr and not done.stdout
+    assert subprocess.run([cohabit, "doctor", "--replay", trace], capture_output=True).returncode == 0
+
+
 def test_a_damaged_cache_of_the_loader_is_told(cohabit, tmp_path):
     trace = tmp_path / "trace"
     subprocess.run([cohabit, "trace", "--out", trace, "--", "/bin/true"], check=True)

@@ -120,3 +120,15 @@ def test_full_disk(world, tmp_path):
     finally:
         subprocess.run(["umount", tmp_path], check=True)
     assert (run.status, run.lines) == (125, []) and "No space left on device" in run.stderr
+
+
+def test_nothing_is_run_for_a_trace_that_cannot_be_written(cohabit, tmp_path):
+    (tmp_path / "directory").mkdir()
+    for out in ("missing/trace", "directory", "trace/", ""):
+        done = subprocess.run([cohabit, "trace", "--out", out, "--", "touch", "ran"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 125 and "nothing was run" in done.stderr, out
+    assert not (tmp_path / "ran").exists()
+    for out in ("trace", "trace", "/dev/null", "-"):
+        done = subprocess.run([cohabit, "trace", "--out", out, "--", "touch", "ran"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0 and (tmp_path / "ran").exists(), out
+        (tmp_path / "ran").unlink()
