@@ -32,8 +32,8 @@ struct Machine {
   std::vector<std::string> default_directories;  // in order, each ends with "/"
   std::vector<std::string> hwcaps;  // glibc-hwcaps subdirectories this CPU takes, best first
                                     // ("x86-64-v4", "x86-64-v3", "x86-64-v2"); empty before 2.33
-  // GNU_PROPERTY_X86_ISA_1_*: bit 0 the baseline, bit 1 x86-64-v2 and so on. All where the CPU is not
-  // known.
+  // GNU_PROPERTY_X86_ISA_1_*: bit 0 the baseline, bit 1 x86-64-v2 and so on. All where the CPU is
+  // not known.
   uint32_t x86_isa_1 = ~uint32_t{0};
   std::vector<std::string> legacy_hwcaps;  // subdirectories tried before the plain directory by old
                                            // glibc ("tls/haswell/x86_64/", ...), in order, with
