@@ -956,6 +956,7 @@ class Packets:
 
 _PUBLIC = re.compile(r"[^_.][^.]*(\.[^_.][^.]*)*\Z")
 
+
 class Target:
     """What the names of calls mean here."""
 

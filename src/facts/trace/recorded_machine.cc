@@ -28,13 +28,12 @@ Machine recorded_machine(const Tree& tree, const StartFacts& start) {
   if (!start.platform.empty()) machine.platform = start.platform;
   // Where the tracer ran (it tells the platform), ld.so was asked: an old CPU has none. It was,
   // too, where it was started with its options. Else none means unknown.
-  if (!start.hwcaps.empty() || !start.platform.empty() || !start.loader_command.empty())
+  const bool started_by_options = !start.loader_command.empty();
+  if (!start.hwcaps.empty() || !start.platform.empty() || started_by_options) {
     machine.hwcaps = start.hwcaps;
-  if (!start.loader_command.empty()) {
-    machine.x86_isa_1 = ~uint32_t{0};  // its options choose directories, whatever the CPU is
-  } else if (machine.elf_machine == elf::EM_X86_64 &&
-             (!start.hwcaps.empty() || !start.platform.empty())) {
-    machine.x86_isa_1 = isa_bits_of(machine.elf_machine, machine.hwcaps);
+    // Options choose directories, whatever the CPU is.
+    machine.x86_isa_1 =
+        started_by_options ? ~uint32_t{0} : isa_bits_of(machine.elf_machine, machine.hwcaps);
   }
   int major = 0;
   int minor = 0;
