@@ -149,7 +149,7 @@ class Process:
         self.spec, self.prefix, self.keeper = spec, prefix, keeper
         self.reason: str | None = None
         self.status: int | None = None
-        self.is_lost = False  # its status: somebody else took it
+        self.status_is_taken = False  # by somebody else, or by nobody: SIGCHLD is ignored
         self.over = threading.Event()
         self.closing = self.lost = False
         self.pinged: float | None = None
@@ -252,7 +252,7 @@ class Process:
             if self.popen.returncode is None:
                 os.waitid(os.P_PID, self.popen.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         except ChildProcessError:
-            self.is_lost = True
+            self.status_is_taken = True
         return self.popen.poll() is not None
 
     def bury(self) -> None:
@@ -264,9 +264,9 @@ class Process:
             self.kill(self.reason or "it gave up its connection")
             self.popen.wait()
         self.status = self.popen.returncode
-        if (self.status < 0 or self.is_lost) and self.reason is None:
+        if (self.status < 0 or self.status_is_taken) and self.reason is None:
             self.crash_report = _native_frames.read_report(self.crash_file)
-        if self.is_lost:
+        if self.status_is_taken:
             signals = re.findall(rb"^crash %d (\d+) " % self.popen.pid, self.crash_report, re.MULTILINE)
             self.status = -int(signals[-1]) if signals else None
         os.close(self.crash_file)

@@ -246,7 +246,7 @@ class Supervisor:
             self._give_up(lane, WorkerStartError(
                 f"worker {self.pool.spec.name} ended {lane.bad_starts} times before it was ready; the last: {process.crash()}"))
             return
-        end = f"was ended: {process.reason}" if process.reason else "ended" if process.is_lost else f"ended with status {process.status}"
+        end = f"was ended: {process.reason}" if process.reason else "ended" if process.status_is_taken else f"ended with status {process.status}"
         pause = 0.0 if lane.failures == 1 else min(0.1 * 2 ** min(lane.failures - 2, 20), self.limits.pause)
         lane.next_start = time.monotonic() + pause
         try:
