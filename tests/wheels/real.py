@@ -12,6 +12,7 @@ from pathlib import Path
 
 import environments
 import ldso_record
+import standstill
 
 TIMEOUT = 1800  # seconds, for one import of everything under LD_DEBUG on a busy machine
 TABLES = ("loads.tsv", "bindings.tsv")
@@ -42,9 +43,15 @@ def statement_command(home: Path, code: str) -> list[str]:
 
 
 def run(command: list[str], **variables: str) -> subprocess.CompletedProcess:
-    return subprocess.run(command, env=run_environment() | variables, cwd=run_directory(),
-                          capture_output=True, timeout=TIMEOUT, text=True, errors="replace",
-                          stdin=subprocess.DEVNULL)
+    with subprocess.Popen(command, env=run_environment() | variables, cwd=run_directory(), text=True, errors="replace",
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            with standstill.Watch(process.pid):
+                out, err = process.communicate(timeout=TIMEOUT)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def machine_identity() -> str:
@@ -88,8 +95,9 @@ def truth(home: Path, code: str, now: bool, scratch: Path, anew: bool = False) -
             fresh = scratch / "fresh"
             # Once without the log: byte code gets compiled, caches get filled.
             run(statement_command(home, code))
-            ldso_record.record(statement_command(home, code), fresh, now=now, env=run_environment(),
-                               cwd=run_directory(), timeout=TIMEOUT)
+            with standstill.Watch(os.getpid(), with_root=False):
+                ldso_record.record(statement_command(home, code), fresh, now=now, env=run_environment(),
+                                   cwd=run_directory(), timeout=TIMEOUT)
             kept.mkdir(parents=True)
             for table in TABLES:
                 with open(fresh / table, "rb") as plain, \
