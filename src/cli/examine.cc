@@ -41,6 +41,12 @@ std::string verdict(const report::Order& order, const sim::Simulation& simulatio
   return simulation.start_error().empty() && simulation.problems().empty() ? "sound" : "unknown";
 }
 
+// Whether an import fails on a branch that only a running program decides about.
+bool may_fail(const python::Plan& plan) {
+  return std::any_of(plan.undecided.begin(), plan.undecided.end(),
+                     [](const python::Undecided& point) { return point.may_fail; });
+}
+
 // Points that are the same for several orders are told once.
 void add_unknowns(const Machine& machine, const Sequence& sequence,
                   const sim::Simulation& simulation, report::Report& report) {
@@ -244,6 +250,8 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
   }
   note_reach(world, loaded, report);
   order.verdict = verdict(order, simulation);
+  if (order.verdict == "sound" && sequence.plan && may_fail(*sequence.plan))
+    order.verdict = "unknown";
   if (!sequence.plan && !trace.exit_status) {
     report.unknowns.push_back(
         "the recording does not say how the process ended: it may be cut off, and calls may be "

@@ -69,6 +69,21 @@ void print_stats(const sim::Simulation& simulation, double seconds, int round) {
              simulation.missing().size(), simulation.problems().size());
 }
 
+// What ld.so may have died of.
+void print_damage(const sim::Simulation& simulation) {
+  std::vector<bool> seen(simulation.images().size());
+  for (const sim::Object& object : simulation.objects()) {
+    if (object.image >= seen.size() || seen[object.image]) continue;
+    seen[object.image] = true;
+    const Image& image = simulation.images()[object.image];
+    for (const elf::Defect& defect : image.defects())
+      if (defect.fatal) fmt::print(stderr, "note: {} is damaged: {}\n", image.path, defect.what);
+  }
+  for (const auto& [object, what] : simulation.assertions())
+    fmt::print(stderr, "note: ld.so fails an assertion: {}: {}\n",
+               simulation.objects()[object].name, what);
+}
+
 void print_counts(const sim::Simulation& simulation) {
   const auto& results = simulation.results();
   const auto failed = std::count_if(results.begin(), results.end(),
@@ -103,6 +118,7 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
     for (const std::string& problem : machine.problems) fmt::print(stderr, "note: {}\n", problem);
     for (const std::string& problem : simulation.problems())
       fmt::print(stderr, "note: {}\n", problem);
+    print_damage(simulation);
     if (!simulation.start_error().empty())
       fmt::print(stderr, "the process would not start: {}\n", simulation.start_error());
     if (outputs.are_none() && !options.stats) print_counts(simulation);

@@ -199,8 +199,79 @@ Ref Interpreter::find_name(std::string_view name) {
   return find(builtins_);
 }
 
+namespace {
+
+// Names of builtins that have no value here, of any of Python 3.8 to 3.13, sorted.
+constexpr std::string_view kOtherBuiltins[] = {"BlockingIOError",
+                                               "BrokenPipeError",
+                                               "ChildProcessError",
+                                               "ConnectionAbortedError",
+                                               "ConnectionError",
+                                               "ConnectionRefusedError",
+                                               "ConnectionResetError",
+                                               "Ellipsis",
+                                               "FileExistsError",
+                                               "FloatingPointError",
+                                               "InterruptedError",
+                                               "IsADirectoryError",
+                                               "NotADirectoryError",
+                                               "NotImplemented",
+                                               "ProcessLookupError",
+                                               "PythonFinalizationError",
+                                               "TabError",
+                                               "TimeoutError",
+                                               "UnicodeTranslateError",
+                                               "_IncompleteInputError",
+                                               "__build_class__",
+                                               "__doc__",
+                                               "__loader__",
+                                               "__name__",
+                                               "__spec__",
+                                               "abs",
+                                               "aiter",
+                                               "anext",
+                                               "ascii",
+                                               "bin",
+                                               "breakpoint",
+                                               "chr",
+                                               "copyright",
+                                               "credits",
+                                               "delattr",
+                                               "divmod",
+                                               "exit",
+                                               "format",
+                                               "hash",
+                                               "help",
+                                               "hex",
+                                               "id",
+                                               "input",
+                                               "license",
+                                               "oct",
+                                               "pow",
+                                               "quit",
+                                               "round",
+                                               "sum"};
+
+}  // namespace
+
+// `try: x` with `except NameError` asks whether there is an x, and the answer is no where nothing
+// is unknown about the module's names.
+bool Interpreter::is_known_to_be_unbound(std::string_view name) {
+  const Module* module = current_module();
+  if (!module || module->open || catching_.empty()) return false;
+  const auto& [errors, depth] = catching_.back();
+  if (depth != module_depth_ ||
+      std::find(errors.begin(), errors.end(), "NameError") == errors.end())
+    return false;
+  if (std::binary_search(std::begin(kOtherBuiltins), std::end(kOtherBuiltins), name)) return false;
+  const Module* builtins = as<Module>(loaded_module("builtins"), Type::kModule);
+  return !builtins || !builtins->names.contains(name);
+}
+
 Ref Interpreter::evaluate_name(const Expr& expression) {
   if (Ref value = find_name(expression.text)) return value;
+  if (is_known_to_be_unbound(expression.text))
+    return raise("NameError", fmt::format("name '{}' is not defined", expression.text));
   Module* module = current_module();
   // A name that nobody bound may come from code that was not followed; only in a module without
   // such gaps would it be a NameError, and that is not worth the risk of a wrong one.

@@ -313,10 +313,13 @@ std::optional<bool> Interpreter::guess_again(const Expr& condition) {
 Flow Interpreter::execute_guessed(Block block, uint32_t line) {
   const Flow flow = execute(block);
   if (flow != Flow::kRaise || !raised_is("ImportError") || expects("ImportError")) return flow;
+  const bool refused = raised_->refused;
+  const std::string why = refused ? ": " + raised_->message : "";
   clear_raised();
   guess_names(block);
   frames_.back().line = line;
-  undecided("condition, and without it an import fails");
+  undecided("condition, and without it an import fails" + why);
+  plan_.undecided.back().may_fail = refused;
   return Flow::kNext;
 }
 
@@ -595,6 +598,7 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
       raised.message = display(instance->arguments->items[0]).value_or("");
   }
   raised.declared = checks_version();
+  raised.refused = !handling_.empty() && handling_.back().refused;
   raised_ = std::move(raised);
   if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
       !raised_is("SystemExit") && !raised_->declared) {

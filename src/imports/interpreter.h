@@ -32,6 +32,7 @@ struct Raised {
   std::string file;
   uint32_t line = 0;
   bool declared = false;  // the program itself says that it does not go with this version
+  bool refused = false;   // the loader did not take a library
 };
 
 class Interpreter {
@@ -282,6 +283,7 @@ class Interpreter {
   void run_program();
   std::optional<ModuleSpec> find_main(const std::string& name);
   bool is_standard(const Module* module) const;
+  bool is_known_to_be_unbound(std::string_view name);
   bool is_installed(const Module* module) const;  // below a site directory
   void note(PlanEvent::Kind kind, size_t index);
   void note_sought(PlanEvent::Kind kind, std::string_view name);

@@ -420,7 +420,11 @@ Ref Interpreter::load_native(Module* module) {
   if (error) planned.error = *error;
   note(PlanEvent::kOpen, plan_.opens.size());
   plan_.opens.push_back(std::move(planned));
-  if (error) return raise("ImportError", *error);
+  if (error) {
+    raise("ImportError", *error);
+    raised_->refused = true;
+    return nullptr;
+  }
   module->open = true;
   native_paths_[module->spec.name] = module->spec.path;
   install_values(module);

@@ -60,6 +60,8 @@ struct Undecided {
   std::string file;
   uint32_t line = 0;
   std::string what;
+  bool may_fail =
+      false;  // the import, on one of the branches, of a library that the loader refuses
 };
 
 // A program runs as __main__: what is imported, or a text, or a file, or (-m) a module.

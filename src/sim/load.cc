@@ -11,21 +11,9 @@
 namespace cohabit::sim {
 namespace {
 
-constexpr uint64_t kPageSize = 4096;
+using elf::kPageSize, elf::page_end, elf::page_start;
+
 constexpr size_t kMaxKeptSteps = 500'000;  // of names that were not found; more nobody reads
-
-uint64_t page_start(uint64_t address) {
-  return address & ~(kPageSize - 1);
-}
-
-uint64_t page_end(uint64_t address) {
-  return page_start(address + kPageSize - 1);
-}
-
-// What no address space can hold (the kernel's TASK_SIZE).
-bool is_too_long(uint64_t length, const elf::Object& file) {
-  return length > (uint64_t{1} << (file.machine == elf::EM_X86_64 ? 47 : 48)) - kPageSize;
-}
 
 // The room that _dl_map_segment reserves: since glibc 2.35 more, to align it.
 uint64_t reserved_length(const elf::Object& file, bool aligns) {
@@ -66,6 +54,10 @@ const char* refused_sizes(const elf::Object& file, bool aligns) {
 }
 
 }  // namespace
+
+bool is_too_long(uint64_t length, const elf::Object& file) {
+  return length > (uint64_t{1} << (file.machine == elf::EM_X86_64 ? 47 : 48)) - kPageSize;
+}
 
 std::string Simulation::State::display_name(ObjectId id) const {
   const Object& shown = object(id);
@@ -241,18 +233,33 @@ Result<ObjectId> Simulation::State::map_object(const MapRequest& request) {
   return id;
 }
 
+void Simulation::State::note_assertion(ObjectId id, std::string what) {
+  for (const Assertion& known : sim.assertions_)
+    if (known.object == id) return;
+  sim.assertions_.push_back({id, std::move(what)});
+}
+
 Result<void> Simulation::State::check_versions_of(ObjectId id, const elf::VersionNeed& need) {
   ObjectId provider = kNone;
   for (const ObjectId candidate : namespaces[object(id).ns].loaded)
     if (provider == kNone && !object(candidate).removed &&
         name_matches(std::string(need.file), candidate))
       provider = candidate;
-  if (provider == kNone) return {};  // glibc asserts that this cannot be
+  if (provider == kNone) {
+    note_assertion(id, fmt::format("DT_VERNEED names {}, and nothing of that name is loaded "
+                                   "(needed != NULL, elf/dl-version.c)",
+                                   need.file));
+    return {};
+  }
   provider = object(provider).real;
   const elf::Object& file = elf(provider);
   if (file.version_definitions.empty()) return {};
-  for (const elf::VersionDefinition& definition : file.version_definitions)
+  for (const elf::VersionDefinition& definition : file.version_definitions) {
+    if (definition.record != 1 && rule(Rule::kVersionRecords))
+      return fail(fmt::format("{}: unsupported version {} of Verdef record", display_name(provider),
+                              definition.record));
     if (definition.hash == need.hash && definition.name == need.name) return {};
+  }
   if (need.weak) return {};
   return fail(fmt::format("{}: version `{}' not found (required by {})", display_name(provider),
                           need.name, display_name(id)));
@@ -261,6 +268,9 @@ Result<void> Simulation::State::check_versions_of(ObjectId id, const elf::Versio
 Result<void> Simulation::State::check_versions(ObjectId id) {
   if (object(id).versions_checked || !rule(Rule::kVersionCheck)) return {};
   object(id).versions_checked = true;
+  if (elf(id).version_needs_record != 1 && rule(Rule::kVersionRecords))
+    return fail(fmt::format("{}: unsupported version {} of Verneed record", display_name(id),
+                            elf(id).version_needs_record));
   std::optional<Error> first;  // all are looked at, the first is reported
   for (const elf::VersionNeed& need : elf(id).version_needs)
     if (auto checked = check_versions_of(id, need); !checked && !first) first = checked.error();

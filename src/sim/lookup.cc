@@ -83,7 +83,8 @@ std::optional<Simulation::State::Candidate> Simulation::State::match(
   if (!(chosen->flags & (Definition::kGlobal | Definition::kWeak | Definition::kUnique)))
     return std::nullopt;  // local symbols are not for others
   return Candidate{chosen->symbol, (chosen->flags & Definition::kWeak) != 0,
-                   (chosen->flags & Definition::kUnique) != 0};
+                   (chosen->flags & Definition::kUnique) != 0,
+                   (chosen->flags & Definition::kVersioned) == 0};
 }
 
 // Of the objects of one file, which are more than one only by accident (Object::twin), the first in
@@ -124,11 +125,11 @@ Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) 
     if (!candidate) continue;
     if (candidate->weak && weak_waits) {
       if (position[id] >= best_weak_position) continue;
-      best_weak = {object(id).real, candidate->symbol, false};
+      best_weak = {object(id).real, candidate->symbol, false, candidate->unversioned};
       best_weak_position = position[id];
       continue;
     }
-    best = {object(id).real, candidate->symbol, candidate->unique};
+    best = {object(id).real, candidate->symbol, candidate->unique, candidate->unversioned};
     best_position = position[id];
   }
   return best.object != kNone ? best : best_weak;

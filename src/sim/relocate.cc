@@ -60,6 +60,20 @@ Result<void> Simulation::State::check_indirect_access(ObjectId from, const Refer
                           display_name(found.object), why));
 }
 
+// check_match in elf/dl-lookup.c: an object without any version table may serve a versioned
+// reference, unless it is the file that the version was to come from.
+void Simulation::State::check_version_is_there(ObjectId from, const Reference& reference,
+                                               const Found& found) {
+  const elf::Version* wanted = elf(from).version_of(reference.symbol);
+  if (!wanted || wanted->file.empty() || !elf(found.object).versions.empty()) return;
+  if (!name_matches(std::string(wanted->file), found.object)) return;
+  note_assertion(
+      from, fmt::format("version {} of {} is wanted by {}, and {} has no versions at all "
+                        "(check_match, elf/dl-lookup.c)",
+                        wanted->name, elf(from).symbol_name(reference.symbol), display_name(from),
+                        display_name(found.object)));
+}
+
 Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
   const Reference& reference = sim.images_[object(from).image].references[slot];
   const int ns = object(from).ns;
@@ -76,6 +90,7 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
   }
   if (from == program)
     if (auto allowed = check_indirect_access(from, reference, found); !allowed) return allowed;
+  if (found.unversioned && reference.version != 0) check_version_is_there(from, reference, found);
   found = take_unique(reference.name, found, from, reference.kind, reference.symbol, ns);
   if (reference.is_protected && found.object != from && rule(Rule::kProtected)) {
     bool own = reference.kind != RefKind::kData && reference.kind != RefKind::kCopy;
@@ -143,16 +158,18 @@ Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relo
 
 namespace {
 
-// What may be copied next time: not unique symbols, and nothing that takes static TLS.
+// What may be copied next time: not unique symbols, nothing that takes static TLS, nothing that can
+// fail an assertion.
 BindingCache::Relocation remember(const Simulation& simulation, size_t first_binding,
                                   size_t first_missing, const HugeVector<Reference>& references) {
   BindingCache::Relocation result;
   for (size_t i = first_binding; i < simulation.bindings().size(); i++) {
     const Binding& binding = simulation.bindings()[i];
     const elf::Sym symbol = simulation.elf(binding.to).symbols[binding.definition];
-    const bool again = symbol.bind() == elf::STB_GNU_UNIQUE ||
-                       binding.kind == RefKind::kStaticTls || binding.kind == RefKind::kTlsDesc ||
-                       binding.kind == RefKind::kCopy;
+    const bool again =
+        symbol.bind() == elf::STB_GNU_UNIQUE || binding.kind == RefKind::kStaticTls ||
+        binding.kind == RefKind::kTlsDesc || binding.kind == RefKind::kCopy ||
+        (references[binding.slot].version != 0 && simulation.elf(binding.to).versions.empty());
     result.entries.push_back(
         {binding.slot, again ? kNone : simulation.objects()[binding.to].image, binding.definition});
   }
@@ -188,6 +205,7 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   Result<void> bound = earlier ? bind_again(id, *earlier) : bind_all(id, lazy);
   definers = nullptr;
   if (!bound) return bound;
+  if (auto safe = protect_relro(id); !safe) return safe;
   if (cache && !earlier) {
     auto result = remember(sim, first_binding, first_missing, image.references);
     result.lazy = lazy;
@@ -197,6 +215,18 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   object(id).relocated = true;
   object(id).lazy = lazy;
   return {};
+}
+
+// _dl_protect_relro of elf/dl-reloc.c. What lies behind the library, but in the address space, is
+// somebody's or nobody's: a defect of the file.
+Result<void> Simulation::State::protect_relro(ObjectId id) const {
+  const auto [address, size] = elf(id).relro;
+  const bool possible = !is_too_long(address, elf(id)) && !is_too_long(size, elf(id)) &&
+                        !is_too_long(address + size, elf(id));
+  if (size == 0 || possible || !rule(Rule::kMappable)) return {};
+  return fail(
+      display_name(id) +
+      ": cannot apply additional memory protection after relocation: Cannot allocate memory");
 }
 
 // Since glibc 2.39 (bug 31083), before everything else.

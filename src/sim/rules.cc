@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, kRuleCount> kNames = {
     "hidden-version",
     "unversioned-reference",
     "version-check",
+    "version-records",
     "weak-is-strong",
     "unique",
     "unique-nodelete",

@@ -42,6 +42,7 @@ enum class Rule {
   kHiddenVersion,          // a hidden version is no default
   kUnversionedReference,   // takes the base or default version; one single version will do
   kVersionCheck,           // a missing version is an error
+  kVersionRecords,         // records of versions have the form 1
   kWeakIsStrong,           // weak definitions count as any other (no LD_DYNAMIC_WEAK)
   kUnique,                 // STB_GNU_UNIQUE
   kUniqueNodelete,         // its provider stays

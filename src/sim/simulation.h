@@ -162,6 +162,13 @@ class Simulation {
   const std::vector<ObjectId>& load_order() const { return load_order_; }  // link maps as generated
   const HugeVector<Binding>& bindings() const { return bindings_; }
   const std::vector<MissingSymbol>& missing() const { return missing_; }
+  // Where ld.so fails an assertion of its own, which ends the process; at most one of an object.
+  // The simulation goes on.
+  struct Assertion {
+    ObjectId object;
+    std::string what;
+  };
+  const std::vector<Assertion>& assertions() const { return assertions_; }
   const std::vector<CallResult>& results() const { return results_; }  // one per call of run()
   const std::vector<std::string>& problems() const { return problems_; }
   // The live object of a namespace by its l_name, or by the file it is; kNone if none.
@@ -175,7 +182,8 @@ class Simulation {
   struct Found {
     ObjectId object = kNone;
     uint32_t symbol = 0;
-    bool unique = false;  // STB_GNU_UNIQUE: the table of unique symbols has the last word
+    bool unique = false;       // STB_GNU_UNIQUE: the table of unique symbols has the last word
+    bool unversioned = false;  // its object has no versions at all
   };
   Found lookup_in(const std::vector<ObjectId>& scope, const Reference& reference, int ns = 0) const;
   Found lookup_in(const std::vector<ObjectId>& scope, ObjectId from, uint32_t reference,
@@ -197,6 +205,7 @@ class Simulation {
   std::vector<ObjectId> load_order_;
   HugeVector<Binding> bindings_;
   std::vector<MissingSymbol> missing_;
+  std::vector<Assertion> assertions_;
   std::vector<CallResult> results_;
   std::vector<std::string> problems_;
   std::unique_ptr<State> state_;

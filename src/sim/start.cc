@@ -45,6 +45,10 @@ void Simulation::State::start_options() {
   if (loader_options.audit) say(", whose option --audit is not simulated");
   if (!variable("LD_AUDIT").value_or("").empty() && !start.secure)
     sim.problems_.emplace_back("LD_AUDIT is set: what auditors load and change is not simulated");
+  if (!variable("LD_PROFILE").value_or("").empty() && !start.secure)
+    sim.problems_.emplace_back(
+        "LD_PROFILE is set: ld.so then binds calls lazily, whatever LD_BIND_NOW says; not "
+        "simulated");
   const Tree& tree = sim.images_.tree();
   const auto executed = tree.stat(start.executable), loader = tree.stat(sim.machine_.loader_path);
   if (!through_loader() && executed && loader && executed->id == loader->id)
@@ -62,6 +66,8 @@ bool Simulation::State::start_program() {
   const Image& image = sim.images_[probe.image];
   if (image.elf.interpreter.empty())
     return refuse(path + " is not dynamically linked, so it has no dynamic loader to simulate");
+  if (image.elf.names_auditors)
+    sim.problems_.push_back(path + " names auditors (DT_AUDIT): what they do is not simulated");
   Object main;
   main.image = probe.image;
   main.names = {""};
@@ -196,7 +202,11 @@ bool Simulation::State::start() {
   place_loader();
   const std::vector<ObjectId> loaded = namespaces[0].loaded;
   for (const ObjectId id : loaded) {
-    if (auto checked = check_versions(id); !checked) return refuse(checked.error().message);
+    if (auto checked = check_versions(id); !checked) {
+      const bool fatal = elf(id).version_needs_record != 1;
+      return refuse((fatal ? "error while loading shared libraries: " : "") +
+                    checked.error().message);
+    }
     if (auto checked = check_relr(id); !checked)
       return refuse("error while loading shared libraries: " + checked.error().message);
   }

@@ -54,6 +54,9 @@ struct OpenWork {
   bool run_constructors = false;
 };
 
+// What no address space can hold (the kernel's TASK_SIZE).
+bool is_too_long(uint64_t length, const elf::Object& file);
+
 struct Simulation::State {
   explicit State(Simulation& simulation) : sim(simulation) {}
 
@@ -78,6 +81,9 @@ struct Simulation::State {
                                 const MapRequest& base);
   Result<void> check_versions(ObjectId id);
   Result<void> check_relr(ObjectId id) const;
+  Result<void> protect_relro(ObjectId id) const;
+  void note_assertion(ObjectId id, std::string what);
+  void check_version_is_there(ObjectId from, const Reference& reference, const Found& found);
   Result<void> check_cpu_level(ObjectId root);
   ObjectId add_object(ImageId image, const std::string& path, const MapRequest& request);
   bool start();
@@ -226,6 +232,7 @@ struct Simulation::State {
     uint32_t symbol;
     bool weak;
     bool unique;
+    bool unversioned;
   };
   std::optional<Candidate> match(uint32_t& definition, const Reference& reference) const;
   Found take_unique(NameId name, Found found, ObjectId from, RefKind kind, uint32_t reference,

@@ -87,6 +87,12 @@ uint64_t hashed_symbol_count(const Object& object) {
 
 }  // namespace
 
+std::vector<elf::Defect> Image::defects() const {
+  std::vector<elf::Defect> all = elf.defects;
+  all.insert(all.end(), index_defects.begin(), index_defects.end());
+  return all;
+}
+
 // Room for three large frameworks at once, so that nothing is copied while it grows. Memory that is
 // never written costs nothing. Small processes do not come here.
 void Images::make_room() {
@@ -280,28 +286,45 @@ void Images::add_definition(ImageId id, uint32_t symbol, uint32_t hash,
   tails_[name] = index;
 }
 
-// Chain order within one image is kept: it decides between several definitions of one name. An
-// entry that sits in the wrong bucket is never found by ld.so, so it is left out here.
+// Whether ld.so comes to this entry: the bucket is that of its hash, and the Bloom filter knows it.
+// The chain keeps the hash without its lowest bit, which the bucket tells where there is more than
+// one.
+bool Images::is_found(const Object& object, uint32_t symbol, uint32_t hash, uint32_t bucket) {
+  const elf::GnuHash& table = *object.gnu_hash;
+  const uint32_t even = hash & ~1u, odd = hash | 1u;
+  if (table.bucket_count != 1)
+    return (even % table.bucket_count == bucket && table.may_have(even)) ||
+           (odd % table.bucket_count == bucket && table.may_have(odd));
+  if (table.may_have(even) && table.may_have(odd)) return true;
+  return table.may_have(elf::gnu_hash(object.symbol_name(symbol)));
+}
+
+// Chain order within one image is kept: it decides between several definitions of one name. What
+// ld.so does not find is left out.
 void Images::index_gnu_hash(ImageId id, std::vector<NameId>& symbol_names) {
   constexpr uint64_t kAhead = 16;
   const Object& object = images_[id]->elf;
   const elf::GnuHash& table = *object.gnu_hash;
   // Stops chains that a hostile file makes share their tails.
   std::vector<bool> visited(symbol_names.size());
+  bool leads_behind = false;
   for (uint32_t bucket = 0; bucket < table.bucket_count; bucket++) {
     const uint32_t first = table.buckets[bucket];
     if (first == 0 || first < table.symbol_offset) continue;
     for (uint64_t symbol = first;; symbol++) {
       const uint64_t at = symbol - table.symbol_offset;
+      leads_behind |= symbol >= object.symbols.size();
       if (at >= visited.size() || visited[at]) break;
       visited[at] = true;
       prefetch(table.chain[at + kAhead] >> 1);
       const uint32_t hash = table.chain[at];
-      if ((hash | 1) % table.bucket_count == bucket || (hash & ~1u) % table.bucket_count == bucket)
+      if (is_found(object, static_cast<uint32_t>(symbol), hash, bucket))
         add_definition(id, static_cast<uint32_t>(symbol), hash >> 1, symbol_names);
       if (hash & 1) break;
     }
   }
+  if (leads_behind)
+    images_[id]->index_defects.push_back({0, "DT_GNU_HASH leads behind the symbol table", true});
 }
 
 void Images::index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names) {
@@ -375,6 +398,8 @@ void Images::index(ImageId id) {
   image.own_static_tls = references.own_static_tls;
   image.unexpected = references.unexpected;
   image.unexpected_lazily = references.unexpected_lazily;
+  image.index_defects.insert(image.index_defects.end(), references.defects.begin(),
+                             references.defects.end());
   name_references(image, symbol_names);
 }
 

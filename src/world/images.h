@@ -55,8 +55,10 @@ struct Image {
   std::vector<VersionId> versions;   // by version index, as elf.versions
   bool own_static_tls = false;       // TPOFF against its own TLS segment
   UnexpectedType unexpected, unexpected_lazily;
-  bool no_execution = false;  // its file system is mounted so
+  std::vector<elf::Defect> index_defects;  // of its hash table and its references
+  bool no_execution = false;               // its file system is mounted so
   bool indexed = false;
+  std::vector<elf::Defect> defects() const;  // of the file, and of its references once indexed
   std::future<References> early;  // being read on another core; last, so that it ends first
 };
 
@@ -111,6 +113,7 @@ class Images {
   void prefetch(uint32_t hash) const;
   void add_definition(ImageId image, uint32_t symbol, uint32_t hash,
                       std::vector<NameId>& symbol_names);
+  static bool is_found(const elf::Object& object, uint32_t symbol, uint32_t hash, uint32_t bucket);
   void index_gnu_hash(ImageId id, std::vector<NameId>& symbol_names);
   void index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names);
   static void read_early(Image& image);

@@ -108,10 +108,21 @@ class Reader {
     collect(object_.rela, object_.relative_count, false);
     collect(object_.jmprel, 0, true);
     hash_names();
+    say_defects();
     return std::move(result_);
   }
 
  private:
+  void say_defects() {
+    const auto say = [&](bool is_there, const char* what) {
+      if (is_there) result_.defects.push_back({0, what, true});
+    };
+    say(has_foreign_symbol_, "a relocation names a symbol behind the symbol table");
+    say(has_foreign_name_, "a symbol's name is not inside the string table");
+    say(writes_elsewhere_, "a relocation writes where nothing can be written");
+    say(has_foreign_version_, "a symbol has a version index that no table explains");
+  }
+
   void collect(const Table<elf::Rela>& table, uint64_t first, bool in_jmprel) {
     constexpr uint64_t kAhead = 24;
     for (uint64_t i = first; i < table.size(); i++) {
@@ -126,6 +137,18 @@ class Reader {
     return symbol < seen_.size() && (seen_[symbol] >> static_cast<unsigned>(kind) & 1);
   }
 
+  // Relocations stand side by side in few segments, so the last one mostly has the next too.
+  bool is_writable(uint64_t address) {
+    if (address - writable_.p_vaddr < writable_.p_memsz) return true;
+    for (const elf::Phdr& segment : object_.segments) {
+      if (address - segment.p_vaddr >= segment.p_memsz) continue;
+      if (!(segment.p_flags & elf::PF_W) && !object_.textrel) return false;
+      writable_ = segment;
+      return true;
+    }
+    return false;
+  }
+
   void note(UnexpectedType& place, uint32_t type, bool plt) const {
     if (place.after == SIZE_MAX) place = {type, result_.list.size(), plt};
   }
@@ -133,6 +156,7 @@ class Reader {
   // ld.so looks up the symbol of a relocation before it looks at the type.
   void add(const elf::Rela& relocation, bool in_jmprel) {
     const uint32_t type = relocation.type();
+    if (!is_writable(relocation.r_offset) && type != 0) writes_elsewhere_ = true;
     const auto [effect, kind] = classify(object_.machine, type, in_jmprel);
     if (in_jmprel && !may_be_lazy(object_.machine, type))
       note(result_.unexpected_lazily, type, true);
@@ -147,6 +171,7 @@ class Reader {
     const uint32_t symbol = relocation.symbol();
     if (has_seen(symbol, kind)) return;
     const Sym entry = object_.symbols[symbol];
+    if (symbol >= object_.symbols.size()) has_foreign_symbol_ = true;
     if (symbol >= object_.symbols.size() || binds_locally(entry)) {
       result_.own_static_tls |= kind == RefKind::kStaticTls;
       return;
@@ -159,11 +184,21 @@ class Reader {
     if (symbol >= seen_.size())
       seen_.resize(std::min<size_t>(object_.symbols.size(), size_t{symbol} * 2 + 1024));
     seen_[symbol] |= static_cast<uint8_t>(1u << static_cast<unsigned>(kind));
+    note_defects(symbol, entry);
     const elf::Version* version = object_.version_of(symbol);
     const VersionId version_index = version ? object_.versym[symbol] & elf::kVersionIndex : 0;
     result_.list.push_back({symbol, entry.st_name, version_index, kind, version && version->hidden,
                             entry.bind() == elf::STB_WEAK,
                             entry.visibility() == elf::STV_PROTECTED});
+  }
+
+  // ld.so takes st_name as it is, and the version index where there is DT_VERSYM, to read
+  // l_versions[index], which exists where DT_VERNEED or DT_VERDEF have an index.
+  void note_defects(uint32_t symbol, const Sym& entry) {
+    has_foreign_name_ |= entry.st_name >= object_.strings.size();
+    if (object_.versym.empty()) return;
+    const uint16_t index = object_.versym[symbol] & elf::kVersionIndex;
+    has_foreign_version_ |= index != 0 && index >= object_.versions.size();
   }
 
   // Half of it on another core where it is long: while this runs, nobody else has work.
@@ -204,6 +239,9 @@ class Reader {
   const Object& object_;
   std::vector<uint8_t> seen_;  // by symbol: a bit per RefKind
   References result_;
+  bool has_foreign_symbol_ = false, has_foreign_name_ = false, has_foreign_version_ = false;
+  bool writes_elsewhere_ = false;
+  elf::Phdr writable_{};  // the segment that was written last
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/huge_pages.h"
 #include "facts/elf/object.h"
@@ -46,6 +47,7 @@ struct References {
   bool own_static_tls = false;  // TPOFF against its own TLS segment
   UnexpectedType unexpected;    // where everything is bound at once
   UnexpectedType unexpected_lazily;
+  std::vector<elf::Defect> defects;  // at most one of a kind
 };
 
 // Relocations that may look something up: an upper bound for the size of the list.

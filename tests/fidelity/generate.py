@@ -432,5 +432,23 @@ class Generator:
         return out
 
 
-def generate(seed, arch="x86_64"):
-    return Generator(seed, arch).world()
+TABLES = ["headers", "dynamic", "dynamic", "gnu", "gnu", "sysv", "symtab", "symtab", "strings", "versym", "verneed",
+          "verneed", "verdef", "verdef", "rela", "rela", "jmprel"]
+
+
+def spoil(world):
+    """Writes over some bytes of a table or two, as a bad disk or a tool would."""
+    dice = random.Random("spoil %s" % world["seed"])
+    libraries = [f["lib"] for f in world["files"] if "lib" in f and not f["lib"].get("exec")]
+    for spec in dice.sample(libraries, min(len(libraries), dice.choice([1, 1, 2]))):
+        size = dice.choice([1, 1, 1, 2, 4, 8, 8, 16, 64])
+        blob = bytes(size) if dice.random() < 0.5 else dice.randbytes(size) if dice.random() < 0.7 else b"\xff" * size
+        spec.setdefault("raw", {}).setdefault("patch", []).append(
+            [dice.choice(TABLES), dice.randrange(1 << 20), blob.hex()])
+    world["spoiled"] = True
+    return world
+
+
+def generate(seed, arch="x86_64", spoiled=False):
+    world = Generator(seed, arch).world()
+    return spoil(world) if spoiled else world

@@ -62,6 +62,11 @@ def at(name, directory="d1"):
     return "@W@/%s/%s" % (directory, name)
 
 
+def relro(address, size):
+    """PT_GNU_STACK of a library without TLS becomes PT_GNU_RELRO."""
+    return {"phdr": {"3": {"type": 0x6474E552, "vaddr": address, "memsz": size}}}
+
+
 S = ref("s")
 NOW = {"LD_BIND_NOW": "1"}
 
@@ -174,6 +179,19 @@ SYMBOLS = {
     "version-check": [world(lib("d1/libb.so", defs=[d("s", version="V1")]),
                             lib("d1/liba.so", needed=["libb.so"], needs=[["libb.so", "V9"]], runpath="@W@/d1"),
                             steps=opens(at("liba.so")))],
+    "version-records": [
+        world(lib("d1/libb.so", defs=[d("s", version="V1")], raw={"patch": [["verdef", 0, "0200"]]}),
+              lib("d1/liba.so", needed=["libb.so"], needs=[["libb.so", "V1"]], runpath="@W@/d1"),
+              lib("d1/libc1.so", needed=["libb.so"], needs=[["libb.so", "V9", "weak"]], runpath="@W@/d1"),
+              steps=opens(at("liba.so"), at("libc1.so"), at("libb.so"))),
+        world(lib("d1/libb.so", defs=[d("s", version="V1")]),
+              lib("d1/liba.so", needed=["libb.so"], needs=[["libb.so", "V1"]], runpath="@W@/d1",
+                  raw={"patch": [["verneed", 0, "0000"]]}), steps=opens(at("liba.so"), at("libb.so"))),
+        world(lib("d1/libb.so", defs=[d("s", version="V1")], raw={"patch": [["verdef", 0, "0200"]]}),
+              program(["libb.so"], needs=[["libb.so", "V1"]], rpath="@W@/d1")),
+        world(lib("d1/libb.so", defs=[d("s", version="V1")]),
+              lib("d1/liba.so", needed=["libb.so"], needs=[["libb.so", "V1"]], runpath="@W@/d1",
+                  raw={"patch": [["verneed", 0, "ffff"]]}), program(["liba.so"], rpath="@W@/d1"))],
     "weak-is-strong": [versions(dict(defs=[d("s", bind="weak")]), dict(defs=[d("s")]), S),
                        versions(dict(defs=[d("s", bind="weak")]), dict(defs=[d("s")]), S, env={"LD_DYNAMIC_WEAK": "1"})],
     "unique": [world(lib("d1/liba.so", defs=[d("u", type="object", bind="unique")], refs=[ref("u")]),
@@ -247,7 +265,11 @@ REFUSED = {
               lib("d5/liba.so", raw={"phdr": {"0": {"align": 1 << 14}}}),
               steps=opens(*(at("liba.so", "d%d" % n) for n in range(1, 6)))),
         world(lib("d1/liba.so", needed=["libb.so"], runpath="@W@/d1"),
-              lib("d1/libb.so", raw={"phdr": {"1": {"memsz": 1 << 60}}}), steps=opens(at("liba.so")))],
+              lib("d1/libb.so", raw={"phdr": {"1": {"memsz": 1 << 60}}}), steps=opens(at("liba.so"))),
+        world(lib("d1/liba.so", raw=relro(0, 1 << 60)), lib("d2/liba.so", raw=relro(1 << 60, 64)),
+              lib("d3/liba.so", raw=relro(0, (1 << 64) - 4096)), lib("d4/liba.so", raw=relro(1 << 60, 0)),
+              steps=opens(*(at("liba.so", "d%d" % n) for n in range(1, 5)))),
+        world(lib("d1/liba.so", raw=relro(0, 1 << 60)), program(["liba.so"], rpath="@W@/d1"))],
     "relr-version": [
         world(lib("d1/liba.so", relr=True, **LIBC_NEEDS), lib("d2/liba.so", relr=True, needed=["libc.so.6"]),
               lib("d3/liba.so", relr=True, needed=["libc.so.6"], needs=[["libc.so.6", "GLIBC_ABI_DT_RELR"]]),

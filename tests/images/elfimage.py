@@ -33,7 +33,8 @@ Spec (all keys optional):
   literals    strings in read-only data
   needed_order  tags in this order: "needed auxiliary filter" (default: auxiliary, filter, needed)
   raw         {"ehdr": {name: value}, "phdr": {index: {name: value}}, "dyn": [[tag, value], ..],
-               "dyn_set": {tag: value}, "dyn_drop": [tag, ..], "truncate": size, "patch": [[at, hex]]}
+               "dyn_set": {tag: value}, "dyn_drop": [tag, ..], "truncate": size, "patch": [[at, hex]]}. With a table's name before
+               `at` (headers, dynamic, gnu, strings, symtab, verneed, rela, ...) it counts from there and around
 """
 import functools
 import struct
@@ -578,7 +579,10 @@ class Builder:
         self.out = out
         place = self.place
 
+        self.sizes = {"headers": 64 + 56 * self.phdr_count}
+
         def put(name, blob):
+            self.sizes[name] = len(blob)
             out[place[name]:place[name] + len(blob)] = blob
 
         put("interp", self.interp())
@@ -787,8 +791,13 @@ class Builder:
 
     def damage(self, out):
         raw = self.spec.get("raw", {})
-        for at, text in raw.get("patch", ()):
+        for *table, at, text in raw.get("patch", ()):
             blob = bytes.fromhex(text)
+            if table:
+                name, = table
+                if not self.sizes.get(name):
+                    continue
+                at = (0 if name == "headers" else self.place[name]) + at % self.sizes[name]
             out[at:at + len(blob)] = blob
         if "truncate" in raw:
             del out[raw["truncate"]:]

@@ -26,6 +26,13 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "try:\n    import m_a\nexcept ImportError:\n    import m_x\nelse:\n    import m_b\n"
                   "finally:\n    import m_c\n",
         "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
+    "a name that may not be there": {
+        "app.py": "try:\n    M_SETUP\nexcept NameError:\n    M_SETUP = False\nif M_SETUP:\n    import m_x\nelse:\n    import m_a\n"
+                  "try:\n    unicode\nexcept (AttributeError, NameError):\n    import m_b\n"
+                  "try:\n    sum\n    TimeoutError\n    m_later = 1\nexcept NameError:\n    import m_x\n"
+                  "import builtins\nbuiltins.m_mark = 0\ntry:\n    m_mark\nexcept NameError:\n    import m_x\n"
+                  "import m_c\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
     "platform": {
         "app.py": "import sys, os\nif sys.platform == 'win32':\n    import m_x\nelif os.name == 'nt':\n"
                   "    import m_x\nelse:\n    import m_a\n",

@@ -108,20 +108,32 @@ struct Verdaux {
 constexpr uint16_t EM_X86_64 = 62, EM_AARCH64 = 183;
 constexpr uint16_t ET_EXEC = 2, ET_DYN = 3;
 constexpr uint32_t PT_LOAD = 1, PT_DYNAMIC = 2, PT_INTERP = 3, PT_NOTE = 4, PT_PHDR = 6, PT_TLS = 7,
-                   PT_GNU_STACK = 0x6474e551;
+                   PT_GNU_STACK = 0x6474e551, PT_GNU_RELRO = 0x6474e552;
+
+// What both architectures' kernels of today map by, and ld.so rounds to.
+constexpr uint64_t kPageSize = 4096;
+
+constexpr uint64_t page_start(uint64_t address) {
+  return address & ~(kPageSize - 1);
+}
+
+constexpr uint64_t page_end(uint64_t address) {
+  return page_start(address + kPageSize - 1);
+}
 constexpr uint32_t SHT_PROGBITS = 1;
 constexpr uint64_t SHF_WRITE = 1, SHF_ALLOC = 2, SHF_EXECINSTR = 4;
 constexpr uint32_t PF_X = 1, PF_W = 2, PF_R = 4;
 
-constexpr int64_t DT_NULL = 0, DT_NEEDED = 1, DT_PLTRELSZ = 2, DT_HASH = 4, DT_STRTAB = 5,
-                  DT_SYMTAB = 6, DT_RELA = 7, DT_RELASZ = 8, DT_RELAENT = 9, DT_STRSZ = 10,
-                  DT_INIT = 12, DT_FINI = 13, DT_SONAME = 14, DT_RPATH = 15, DT_SYMBOLIC = 16,
-                  DT_REL = 17, DT_PLTREL = 20, DT_TEXTREL = 22, DT_JMPREL = 23, DT_BIND_NOW = 24,
-                  DT_INIT_ARRAY = 25, DT_FINI_ARRAY = 26, DT_INIT_ARRAYSZ = 27,
+constexpr int64_t DT_NULL = 0, DT_NEEDED = 1, DT_PLTRELSZ = 2, DT_PLTGOT = 3, DT_HASH = 4,
+                  DT_STRTAB = 5, DT_SYMTAB = 6, DT_RELA = 7, DT_RELASZ = 8, DT_RELAENT = 9,
+                  DT_STRSZ = 10, DT_INIT = 12, DT_FINI = 13, DT_SONAME = 14, DT_RPATH = 15,
+                  DT_SYMBOLIC = 16, DT_REL = 17, DT_PLTREL = 20, DT_TEXTREL = 22, DT_JMPREL = 23,
+                  DT_BIND_NOW = 24, DT_INIT_ARRAY = 25, DT_FINI_ARRAY = 26, DT_INIT_ARRAYSZ = 27,
                   DT_FINI_ARRAYSZ = 28, DT_RUNPATH = 29, DT_FLAGS = 30, DT_PREINIT_ARRAY = 32,
-                  DT_RELRSZ = 35, DT_RELR = 36, DT_GNU_HASH = 0x6ffffef5, DT_VERSYM = 0x6ffffff0,
-                  DT_RELACOUNT = 0x6ffffff9, DT_FLAGS_1 = 0x6ffffffb, DT_VERDEF = 0x6ffffffc,
-                  DT_VERDEFNUM = 0x6ffffffd, DT_VERNEED = 0x6ffffffe, DT_VERNEEDNUM = 0x6fffffff,
+                  DT_RELRSZ = 35, DT_RELR = 36, DT_RELRENT = 37, DT_GNU_HASH = 0x6ffffef5,
+                  DT_VERSYM = 0x6ffffff0, DT_RELACOUNT = 0x6ffffff9, DT_FLAGS_1 = 0x6ffffffb,
+                  DT_VERDEF = 0x6ffffffc, DT_VERDEFNUM = 0x6ffffffd, DT_VERNEED = 0x6ffffffe,
+                  DT_VERNEEDNUM = 0x6fffffff, DT_DEPAUDIT = 0x6ffffefb, DT_AUDIT = 0x6ffffefc,
                   DT_AUXILIARY = 0x7ffffffd, DT_FILTER = 0x7fffffff,
                   DT_AARCH64_VARIANT_PCS = 0x70000005;
 constexpr uint64_t DF_ORIGIN = 1, DF_SYMBOLIC = 2, DF_TEXTREL = 4, DF_BIND_NOW = 8,

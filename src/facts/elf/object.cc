@@ -20,6 +20,8 @@ struct Tables {
   uint64_t strtab = 0, strsz = 0, symtab = 0, hash = 0, gnu_hash = 0, versym = 0;
   uint64_t verneed = 0, verdef = 0;
   uint64_t rela = 0, relasz = 0, relacount = 0, jmprel = 0, pltrelsz = 0, pltrel = DT_RELA;
+  // What elf_get_dynamic_info asserts; what constructors and jump slots are reached through.
+  uint64_t relaent = 0, relrent = 0, pltgot = 0, init = 0, init_array = 0, init_arraysz = 0;
   uint64_t soname = 0, rpath = 0, runpath = 0;
   bool has_strtab = false, has_symtab = false, has_hash = false, has_gnu_hash = false;
   bool has_versym = false, has_verneed = false, has_verdef = false, has_rela = false;
@@ -46,9 +48,12 @@ class Parser {
   }
 
  private:
-  void defect(uint64_t offset, std::string what) {
-    if (object_.defects.size() < kMaxDefects) object_.defects.push_back({offset, std::move(what)});
+  void defect(uint64_t offset, std::string what, bool fatal = false) {
+    if (object_.defects.size() < kMaxDefects)
+      object_.defects.push_back({offset, std::move(what), fatal});
   }
+
+  void fatal_defect(uint64_t offset, std::string what) { defect(offset, std::move(what), true); }
 
   void read_program_headers(const Ehdr& header) {
     const auto table = file_.table<Phdr>(header.e_phoff, header.e_phnum);
@@ -57,6 +62,23 @@ class Parser {
       return;
     }
     for (uint64_t i = 0; i < std::min(table->size(), kMaxSegments); i++) read_segment((*table)[i]);
+    if (header.e_type == ET_DYN) check_room(header.e_phoff);
+  }
+
+  // ld.so reserves from the first PT_LOAD to the end of the last, and maps each where it says.
+  void check_room(uint64_t at) {
+    if (object_.segments.empty()) return;
+    const Phdr& first = object_.segments.front();
+    const Phdr& last = object_.segments.back();
+    const uint64_t begin = page_start(first.p_vaddr), end = page_end(last.p_vaddr + last.p_memsz);
+    for (const Phdr& segment : object_.segments)
+      if (segment.p_vaddr < begin || page_end(segment.p_vaddr + segment.p_filesz) > end ||
+          page_end(segment.p_vaddr + segment.p_memsz) > end)
+        return fatal_defect(
+            at, "a PT_LOAD segment lies outside of the room from the first to the last");
+    const auto [address, size] = object_.relro;
+    if (size != 0 && (address < begin || address + size < address || address + size > end))
+      fatal_defect(at, "PT_GNU_RELRO lies outside of the PT_LOAD segments");
   }
 
   void read_segment(const Phdr& segment) {
@@ -77,6 +99,9 @@ class Parser {
         if (segment.p_memsz == 0) break;
         object_.tls = TlsSegment{segment.p_memsz, segment.p_align,
                                  segment.p_align ? segment.p_vaddr & (segment.p_align - 1) : 0};
+        break;
+      case PT_GNU_RELRO:
+        object_.relro = {segment.p_vaddr, segment.p_memsz};
         break;
       case PT_GNU_STACK:
         object_.stack =
@@ -114,7 +139,8 @@ class Parser {
       const Bytes rest = file_.from(segment.p_offset + inside);
       return *rest.slice(0, std::min(rest.size(), segment.p_filesz - inside));
     }
-    if (table) defect(address, std::string(table) + " is not inside a loaded part of the file");
+    if (table)
+      fatal_defect(address, std::string(table) + " is not inside a loaded part of the file");
     return {};
   }
 
@@ -131,6 +157,36 @@ class Parser {
     read_symbols();
     read_versions();
     read_relocations();
+    check_what_is_trusted();
+  }
+
+  // The segment that is in memory at an address, null if none is.
+  const Phdr* mapped(uint64_t address) const {
+    for (const Phdr& segment : object_.segments)
+      if (address >= page_start(segment.p_vaddr) &&
+          address - page_start(segment.p_vaddr) <
+              page_end(segment.p_vaddr + segment.p_memsz) - page_start(segment.p_vaddr))
+        return &segment;
+    return nullptr;
+  }
+
+  // What ld.so asserts (elf/get-dynamic-info.h) or goes through without a look.
+  void check_what_is_trusted() {
+    const uint64_t at = dynamic_.p_offset;
+    const auto demand = [&](bool holds, const char* what) {
+      if (!holds) fatal_defect(at, what);
+    };
+    demand(!tables_.has_rela || tables_.relaent == sizeof(Rela), "DT_RELAENT is not 24");
+    demand(!object_.has_relr || tables_.relrent == sizeof(uint64_t), "DT_RELRENT is not 8");
+    demand(tables_.pltrel == static_cast<uint64_t>(DT_RELA), "DT_PLTREL is not DT_RELA");
+    demand(tables_.has_strtab, "there is no DT_STRTAB");
+    demand(tables_.has_symtab, "there is no DT_SYMTAB");
+    demand(!tables_.has_jmprel || tables_.pltgot == 0 || mapped(tables_.pltgot),
+           "DT_PLTGOT is not inside the library");
+    const Phdr* init = mapped(tables_.init);
+    demand(tables_.init == 0 || (init && (init->p_flags & PF_X)), "DT_INIT leads to no code");
+    demand(tables_.init_array == 0 || tables_.init_arraysz == 0 || mapped(tables_.init_array),
+           "DT_INIT_ARRAY is not inside the library");
   }
 
   void read_entry(const Dyn& entry) {
@@ -171,6 +227,18 @@ class Parser {
       case DT_RELASZ:
         tables_.relasz = value;
         break;
+      case DT_RELAENT:
+        tables_.relaent = value;
+        break;
+      case DT_RELRENT:
+        tables_.relrent = value;
+        break;
+      case DT_PLTGOT:
+        tables_.pltgot = value;
+        break;
+      case DT_INIT_ARRAYSZ:
+        tables_.init_arraysz = value;
+        break;
       case DT_RELACOUNT:
         tables_.relacount = value;
         break;
@@ -196,7 +264,11 @@ class Parser {
         object_.symbolic = true;
         break;
       case DT_INIT:
+        tables_.init = value;
+        object_.has_constructor = true;
+        break;
       case DT_INIT_ARRAY:
+        tables_.init_array = value;
         object_.has_constructor = true;
         break;
       case DT_TEXTREL:
@@ -204,6 +276,10 @@ class Parser {
         break;
       case DT_BIND_NOW:
         object_.bind_now = true;
+        break;
+      case DT_AUDIT:
+      case DT_DEPAUDIT:
+        object_.names_auditors = true;
         break;
       case DT_RELR:
         object_.has_relr = true;
@@ -265,15 +341,22 @@ class Parser {
   void read_gnu_hash(Bytes bytes) {
     const auto bucket_count = bytes.read<uint32_t>(0), symbol_offset = bytes.read<uint32_t>(4),
                bloom_size = bytes.read<uint32_t>(8), bloom_shift = bytes.read<uint32_t>(12);
-    const auto bad = [&] { defect(tables_.gnu_hash, "DT_GNU_HASH does not fit its segment"); };
+    const auto bad = [&] {
+      fatal_defect(tables_.gnu_hash, "DT_GNU_HASH does not fit its segment");
+    };
     if (!bucket_count || !symbol_offset || !bloom_size || !bloom_shift) return bad();
     const auto bloom = bytes.table<uint64_t>(16, *bloom_size);
     const uint64_t buckets_at = 16 + uint64_t{*bloom_size} * 8;
     const auto buckets = bytes.table<uint32_t>(buckets_at, *bucket_count);
     if (!bloom || !buckets) return bad();
     const Bytes chain = bytes.from(buckets_at + uint64_t{*bucket_count} * 4);
-    object_.gnu_hash = GnuHash{*bucket_count, *symbol_offset, *bloom_shift & 63,
-                               *bloom,        *buckets,       whole_table<uint32_t>(chain)};
+    const bool is_filter = *bloom_size != 0 && (*bloom_size & (*bloom_size - 1)) == 0;
+    if (!is_filter)  // asserted in _dl_setup_hash; without a word it reads far away
+      fatal_defect(tables_.gnu_hash,
+                   "the Bloom filter of DT_GNU_HASH has no power of two of words");
+    object_.gnu_hash = GnuHash{*bucket_count,     *symbol_offset,
+                               *bloom_shift & 31, is_filter ? *bloom : Table<uint64_t>(),
+                               *buckets,          whole_table<uint32_t>(chain)};
   }
 
   void read_sysv_hash(Bytes bytes) {
@@ -286,7 +369,7 @@ class Parser {
         return;
       }
     }
-    defect(tables_.hash, "DT_HASH does not fit its segment");
+    defect(tables_.hash, "DT_HASH does not fit its segment", !tables_.has_gnu_hash);
   }
 
   void read_needs() {
@@ -294,11 +377,15 @@ class Parser {
     uint64_t at = 0, records = 0;
     while (records++ < kMaxVersionRecords) {
       const auto need = bytes.read<Verneed>(at);
-      if (!need) return defect(tables_.verneed + at, "DT_VERNEED goes past its segment");
+      if (!need) return fatal_defect(tables_.verneed + at, "DT_VERNEED goes past its segment");
+      if (at == 0) object_.version_needs_record = need->vn_version;
       uint64_t aux_at = at + need->vn_aux;
       while (records++ < kMaxVersionRecords) {
         const auto aux = bytes.read<Vernaux>(aux_at);
-        if (!aux) return defect(tables_.verneed + aux_at, "DT_VERNEED goes past its segment");
+        if (!aux) return fatal_defect(tables_.verneed + aux_at, "DT_VERNEED goes past its segment");
+        if (std::max(need->vn_file, aux->vna_name) >= object_.strings.size())
+          fatal_defect(tables_.verneed + aux_at,
+                       "a name of DT_VERNEED is not inside the string table");
         object_.version_needs.push_back(
             {object_.string(need->vn_file), object_.string(aux->vna_name), aux->vna_hash,
              static_cast<uint16_t>(aux->vna_other & kVersionIndex),
@@ -317,11 +404,11 @@ class Parser {
     uint64_t at = 0;
     for (uint64_t records = 0; records < kMaxVersionRecords; records++) {
       const auto def = bytes.read<Verdef>(at);
-      if (!def) return defect(tables_.verdef + at, "DT_VERDEF goes past its segment");
+      if (!def) return fatal_defect(tables_.verdef + at, "DT_VERDEF goes past its segment");
       const auto aux = bytes.read<Verdaux>(at + def->vd_aux);
       object_.version_definitions.push_back({aux ? object_.string(aux->vda_name) : "", def->vd_hash,
                                              static_cast<uint16_t>(def->vd_ndx & kVersionIndex),
-                                             (def->vd_flags & VER_FLG_BASE) != 0});
+                                             (def->vd_flags & VER_FLG_BASE) != 0, def->vd_version});
       if (def->vd_next == 0) return;
       at += def->vd_next;
     }
@@ -352,7 +439,7 @@ class Parser {
   Table<Rela> relocation_table(uint64_t address, uint64_t size, const char* name) {
     if (size == 0) return {};
     const Bytes rest = at_address(address, name);
-    if (size > rest.size()) defect(address, std::string(name) + " goes past its segment");
+    if (size > rest.size()) fatal_defect(address, std::string(name) + " goes past its segment");
     return *rest.table<Rela>(0, std::min(size, rest.size()) / sizeof(Rela));
   }
 
@@ -361,6 +448,20 @@ class Parser {
     if (tables_.has_jmprel && tables_.pltrel == static_cast<uint64_t>(DT_RELA))
       object_.jmprel = relocation_table(tables_.jmprel, tables_.pltrelsz, "DT_JMPREL");
     object_.relative_count = std::min(tables_.relacount, object_.rela.size());
+    check_relative();
+  }
+
+  // elf_machine_rela_relative of sysdeps/x86_64/dl-machine.h asserts the type; elsewhere it is
+  // taken for granted. The first and the last are looked at: all of them are many pages.
+  void check_relative() {
+    const uint64_t count = object_.relative_count;
+    if (count == 0 || object_.machine != EM_X86_64) return;
+    for (const uint64_t i : {uint64_t{0}, count - 1}) {
+      const uint32_t type = object_.rela[i].type();
+      if (type != R_X86_64_RELATIVE && type != R_X86_64_RELATIVE64)
+        return fatal_defect(tables_.rela + i * sizeof(Rela),
+                            "DT_RELACOUNT counts a relocation that is not relative");
+    }
   }
 
   Bytes file_;
@@ -413,6 +514,7 @@ HeaderCheck check_header(Bytes file, uint16_t machine) {
     return fatal("only ET_DYN and ET_EXEC can be loaded");
   if (header->e_phentsize != sizeof(Phdr))
     return fatal("ELF file's phentsize not the expected size");
+  if (header->e_phoff > INT64_MAX) return fatal("cannot read file data: Invalid argument");
   if (!file.table<Phdr>(header->e_phoff, header->e_phnum)) return fatal("cannot read file data");
   return {};
 }

@@ -17,6 +17,8 @@ namespace cohabit::elf {
 struct Defect {
   uint64_t offset = 0;  // in the file
   std::string what;
+  // ld.so does not look for it: it reads or writes elsewhere, and as a rule dies of it.
+  bool fatal = false;
 };
 
 // One DT_NEEDED, DT_AUXILIARY or DT_FILTER, in file order.
@@ -40,7 +42,8 @@ struct VersionDefinition {
   std::string_view name;
   uint32_t hash = 0;
   uint16_t index = 0;
-  bool base = false;  // names the file itself, matches no symbol
+  bool base = false;    // names the file itself, matches no symbol
+  uint16_t record = 1;  // vd_version: of the record's form, ld.so knows 1
 };
 
 // What a version index in DT_VERSYM means (glibc: l_versions). hash 0: no version.
@@ -52,10 +55,17 @@ struct Version {
 };
 
 struct GnuHash {
+  // Whether ld.so goes on to the chains for a name with this hash.
+  bool may_have(uint32_t hash) const {
+    if (bloom.empty()) return true;
+    const uint64_t word = bloom[hash / 64 & (bloom.size() - 1)];
+    return word >> (hash & 63) & word >> (hash >> bloom_shift & 63) & 1;
+  }
+
   uint32_t bucket_count = 0;
   uint32_t symbol_offset = 0;
   uint32_t bloom_shift = 0;
-  Table<uint64_t> bloom;
+  Table<uint64_t> bloom;  // as many words as a power of two, or none: what was there is no filter
   Table<uint32_t> buckets;
   Table<uint32_t> chain;  // indexed by symbol - symbol_offset; as many as symbols are known
 };
@@ -71,6 +81,12 @@ struct TlsSegment {
   uint64_t first_byte = 0;  // p_vaddr mod align
 };
 
+// PT_GNU_RELRO: made read-only after relocation.
+struct Relro {
+  uint64_t address = 0;
+  uint64_t size = 0;
+};
+
 enum class StackDemand { kAbsent, kNonExecutable, kExecutable };
 
 // Views point into the file; keep its map alive.
@@ -80,6 +96,7 @@ struct Object {
   std::string_view interpreter;
   std::vector<Phdr> segments;  // PT_LOAD only
   std::optional<TlsSegment> tls;
+  Relro relro;
   StackDemand stack = StackDemand::kAbsent;
   std::string build_id;  // hex, empty if none
 
@@ -96,7 +113,8 @@ struct Object {
   bool has_constructor = false;  // DT_INIT or DT_INIT_ARRAY
   bool variant_pcs = false;      // DT_AARCH64_VARIANT_PCS
   bool has_relr = false;
-  Properties properties;  // x86-64 only
+  bool names_auditors = false;  // DT_AUDIT, DT_DEPAUDIT: the program's count
+  Properties properties;        // x86-64 only
 
   // DT_STRTAB to the last NUL of its segment: ld.so does not look at DT_STRSZ.
   Bytes strings;
@@ -104,6 +122,7 @@ struct Object {
   Table<Sym> symbols;      // as many as can be proven to exist by the hash tables, see symbol_count
   Table<uint16_t> versym;  // empty: no versions
   std::vector<VersionNeed> version_needs;
+  uint16_t version_needs_record = 1;  // vn_version of the first: ld.so knows 1
   std::vector<VersionDefinition> version_definitions;
   std::vector<Version> versions;  // by version index; empty when the object has no version tables
   std::optional<GnuHash> gnu_hash;
