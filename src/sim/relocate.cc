@@ -217,13 +217,13 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   return {};
 }
 
-// _dl_protect_relro of elf/dl-reloc.c. What lies behind the library, but in the address space, is
-// somebody's or nobody's: a defect of the file.
+// _dl_protect_relro of elf/dl-reloc.c, where nothing can be mapped. What begins in the library and
+// ends elsewhere is a defect of the file: mprotect takes the right to write from what it meets
+// until a hole, before it fails.
 Result<void> Simulation::State::protect_relro(ObjectId id) const {
   const auto [address, size] = elf(id).relro;
-  const bool possible = !is_too_long(address, elf(id)) && !is_too_long(size, elf(id)) &&
-                        !is_too_long(address + size, elf(id));
-  if (size == 0 || possible || !rule(Rule::kMappable)) return {};
+  const bool is_empty = elf::page_start(address) == elf::page_start(address + size);
+  if (is_empty || !is_too_long(address, elf(id)) || !rule(Rule::kMappable)) return {};
   return fail(
       display_name(id) +
       ": cannot apply additional memory protection after relocation: Cannot allocate memory");

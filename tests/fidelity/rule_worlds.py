@@ -266,10 +266,10 @@ REFUSED = {
               steps=opens(*(at("liba.so", "d%d" % n) for n in range(1, 6)))),
         world(lib("d1/liba.so", needed=["libb.so"], runpath="@W@/d1"),
               lib("d1/libb.so", raw={"phdr": {"1": {"memsz": 1 << 60}}}), steps=opens(at("liba.so"))),
-        world(lib("d1/liba.so", raw=relro(0, 1 << 60)), lib("d2/liba.so", raw=relro(1 << 60, 64)),
-              lib("d3/liba.so", raw=relro(0, (1 << 64) - 4096)), lib("d4/liba.so", raw=relro(1 << 60, 0)),
+        world(lib("d1/liba.so", raw=relro(1 << 60, 1 << 16)), lib("d2/liba.so", raw=relro(1 << 60, 64)),
+              lib("d3/liba.so", raw=relro(1 << 50, 1 << 20)), lib("d4/liba.so", raw=relro(1 << 60, 0)),
               steps=opens(*(at("liba.so", "d%d" % n) for n in range(1, 5)))),
-        world(lib("d1/liba.so", raw=relro(0, 1 << 60)), program(["liba.so"], rpath="@W@/d1"))],
+        world(lib("d1/liba.so", raw=relro(1 << 60, 1 << 16)), program(["liba.so"], rpath="@W@/d1"))],
     "relr-version": [
         world(lib("d1/liba.so", relr=True, **LIBC_NEEDS), lib("d2/liba.so", relr=True, needed=["libc.so.6"]),
               lib("d3/liba.so", relr=True, needed=["libc.so.6"], needs=[["libc.so.6", "GLIBC_ABI_DT_RELR"]]),
