@@ -144,6 +144,7 @@ class Interpreter {
   Ref open_library(const std::optional<std::string>& name, int flags, const std::string& caller);
   // Path of the loaded extension module or library that a dotted native name belongs to.
   std::string library_of(std::string_view native_name);
+  FileStrings* strings_in(const std::string& library);  // null: it cannot be read
   void undecided(std::string what);
   // The program asks whether a key is in a dictionary: of some it depends how it goes on.
   void observe(const Dict* dict, Ref key);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <unordered_map>
 
 namespace cohabit::python {
@@ -58,12 +57,6 @@ std::vector<const ModelRow*> models_of(std::string_view module) {
   for (const auto& [name, row] : found->second)
     if (!row->name.ends_with("()")) result.push_back(row);
   return result;
-}
-
-bool contains_string(std::string_view bytes, std::string_view text) {
-  const std::string whole = fmt::format("{0}{1}{0}", '\0', text);
-  // Not find(): it stops at every zero of a file that is full of them.
-  return !bytes.empty() && memmem(bytes.data(), bytes.size(), whole.data(), whole.size());
 }
 
 }  // namespace cohabit::python

@@ -26,7 +26,4 @@ std::span<const ModelRow> import_models();   // models_imports.cc: importlib, ct
 // /proc about a process is of the one that reads it, which never runs here.
 std::optional<std::string> text_for_program(Interpreter& in, std::string_view path, uint64_t most);
 
-// Whether a file's bytes hold this text between two zeros.
-bool contains_string(std::string_view bytes, std::string_view text);
-
 }  // namespace cohabit::python

@@ -40,9 +40,8 @@ bool is_named_in_file(I& in, const Opaque* attribute, std::string_view name) {
   constexpr size_t kMostRead = 32 << 20;
   const std::string library = in.library_of(attribute->name);
   if (library.empty()) return false;
-  const auto file = in.tree().map(library);
-  if (!file || file->bytes().size() > kMostRead) return false;
-  return contains_string(file->bytes().text(), name);
+  FileStrings* strings = in.strings_in(library);
+  return strings && strings->size() <= kMostRead && strings->has(name);
 }
 
 Ref model_hasattr(I& in, Ref, const A& a) {

@@ -317,9 +317,8 @@ Ref getcodec(I& in, Ref self, const A& a) {
   const std::string_view* name = text_of(a.get(0));
   Opaque* callee = as<Opaque>(self, Type::kOpaque);
   if (!name || !callee) return in.opaque();
-  const auto file = in.tree().map(in.library_of(callee->name));
-  if (!file) return in.opaque();
-  if (contains_string(file->bytes().text(), *name)) return in.opaque();
+  FileStrings* strings = in.strings_in(in.library_of(callee->name));
+  if (!strings || strings->has(*name)) return in.opaque();
   return in.raise("LookupError", "no such codec is supported.");
 }
 

@@ -445,6 +445,14 @@ Ref Interpreter::load_native(Module* module) {
   return module;
 }
 
+FileStrings* Interpreter::strings_in(const std::string& library) {
+  const auto known = cache_.strings.find(library);
+  if (known != cache_.strings.end()) return known->second.get();
+  auto file = tree().map(library);
+  auto strings = file ? std::make_unique<FileStrings>(std::move(*file)) : nullptr;
+  return cache_.strings.emplace(library, std::move(strings)).first->second.get();
+}
+
 std::string Interpreter::library_of(std::string_view native_name) {
   for (std::string name(native_name); !name.empty(); name = parent_of(name)) {
     const auto found = native_paths_.find(name);

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "facts/python/distributions.h"
+#include "imports/file_strings.h"
 #include "imports/finder.h"
 #include "imports/native_strings.h"
 #include "imports/syntax.h"
@@ -82,7 +83,8 @@ class Brings;
 struct PlanCache {
   std::unordered_map<std::string, std::unique_ptr<Syntax>> sources;  // by path; null: unreadable
   std::unordered_map<std::string, NativeStrings> natives;            // by path
-  std::shared_ptr<Brings> brings;                                    // made when first needed
+  std::unordered_map<std::string, std::unique_ptr<FileStrings>> strings;  // by path; null: so too
+  std::shared_ptr<Brings> brings;                                         // made when first needed
 };
 
 // What happened while the program ran, in order: enough to tell how it goes in a process in which

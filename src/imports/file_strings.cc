@@ -1,0 +1,89 @@
+#include "imports/file_strings.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <string>
+
+namespace cohabit::python {
+namespace {
+
+constexpr size_t kFirstTable = 1 << 14;
+constexpr size_t kMostIndexed = size_t{64} << 20;  // bytes of a file
+constexpr int kWorthIt = 3;                        // searches that cost as much as the index
+
+constexpr std::array<bool, 256> kIsWord = [] {
+  std::array<bool, 256> is_word{};
+  for (int c = '0'; c <= '9'; c++) is_word[c] = true;
+  for (int c = 'a'; c <= 'z'; c++) is_word[c] = is_word[c - 'a' + 'A'] = true;
+  is_word['_'] = true;
+  return is_word;
+}();
+
+bool is_word(char c) {
+  return kIsWord[static_cast<unsigned char>(c)];
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_word);
+}
+
+}  // namespace
+
+void FileStrings::grow() {
+  std::vector<Place> old(std::max(kFirstTable, table_.size() * 2));
+  old.swap(table_);
+  count_ = 0;
+  for (const Place& place : old)
+    if (place.size > 0) add(place.begin, place.size);
+}
+
+void FileStrings::add(uint32_t begin, uint32_t size) {
+  if ((count_ + 1) * 2 > table_.size()) grow();
+  const std::string_view text = file_.bytes().text(), name = text.substr(begin, size);
+  size_t at = std::hash<std::string_view>()(name) & (table_.size() - 1);
+  for (; table_[at].size > 0; at = (at + 1) & (table_.size() - 1))
+    if (text.substr(table_[at].begin, table_[at].size) == name) return;
+  table_[at] = {begin, size};
+  count_++;
+}
+
+void FileStrings::index() {
+  const std::string_view text = file_.bytes().text();
+  for (size_t begin = text.find('\0'); begin + 1 < text.size();) {
+    size_t end = begin + 1;
+    while (end < text.size() && is_word(text[end])) end++;
+    if (end < text.size() && text[end] == '\0') {
+      if (end > begin + 1)
+        add(static_cast<uint32_t>(begin + 1), static_cast<uint32_t>(end - begin - 1));
+      begin = end;
+    } else {
+      begin = std::min(text.find('\0', end), text.size());
+    }
+  }
+  if (table_.empty()) grow();
+}
+
+bool FileStrings::is_indexed(std::string_view name) const {
+  const std::string_view text = file_.bytes().text();
+  size_t at = std::hash<std::string_view>()(name) & (table_.size() - 1);
+  for (; table_[at].size > 0; at = (at + 1) & (table_.size() - 1))
+    if (text.substr(table_[at].begin, table_[at].size) == name) return true;
+  return false;
+}
+
+bool FileStrings::has(std::string_view text) {
+  const std::string_view bytes = file_.bytes().text();
+  if (bytes.empty()) return false;
+  if (is_name(text) && bytes.size() <= kMostIndexed && ++asked_ > kWorthIt) {
+    if (table_.empty()) index();
+    return is_indexed(text);
+  }
+  std::string whole(1, '\0');
+  whole.append(text).push_back('\0');
+  // Not find(): it stops at every zero of a file that is full of them.
+  return memmem(bytes.data(), bytes.size(), whole.data(), whole.size()) != nullptr;
+}
+
+}  // namespace cohabit::python
