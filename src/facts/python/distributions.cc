@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/paths.h"
@@ -280,6 +281,8 @@ Distributions Distributions::read(const Tree& tree, const Interpreter& interpret
 }
 
 const Distributions::FileIds& Distributions::file_ids() const {
+  static std::mutex making;  // two threads may ask for the first time
+  const std::lock_guard lock(making);
   if (ids_) return *ids_;
   auto ids = std::make_shared<FileIds>();
   for (uint32_t i = 0; i < all_.size(); i++)
