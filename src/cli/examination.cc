@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 #include <set>
 
@@ -193,6 +194,27 @@ Result<void> prepare_gpu(const DoctorOptions& options, const cuda::GpuHost& host
   return {};
 }
 
+// What files and metadata say, found on another core while the plans are made.
+class AboutEnvironment {
+ public:
+  AboutEnvironment(const World& world, EnvironmentOptions options)
+      : report_(std::async(std::launch::async | std::launch::deferred,
+                           [&world, options = std::move(options)] {
+                             report::Report report;
+                             examine_environment(world, report, options);
+                             return report;
+                           })) {}
+  // Once, and before anything is judged: one cause is one finding.
+  void add_to(report::Report& report) {
+    report::Report own = report_.get();
+    std::move(own.findings.begin(), own.findings.end(), std::back_inserter(report.findings));
+    std::move(own.unknowns.begin(), own.unknowns.end(), std::back_inserter(report.unknowns));
+  }
+
+ private:
+  std::future<report::Report> report_;
+};
+
 // Processes that are never started.
 Result<void> examine_planned(const DoctorOptions& options, const Subject& subject, World& world,
                              report::Report& report) {
@@ -215,12 +237,13 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return tl::unexpected<Error>(gpu.error());
   report.gpu = about.gpu;
   if (auto done = prepare_gpu(options, about.gpu, world); !done) return done;
+  if (subject.program) about.first_directory = subject.program->directory;
+  AboutEnvironment facts(world, std::move(about));
   if (subject.program) {
-    about.first_directory = subject.program->directory;
-    examine_environment(world, report, std::move(about));
-    return examine_one(options, world, plan_program(world, *subject.program, environment), report);
+    const Sequence planned = plan_program(world, *subject.program, environment);
+    facts.add_to(report);
+    return examine_one(options, world, planned, report);
   }
-  examine_environment(world, report, std::move(about));
   if (subject.imports.empty()) {
     const auto frameworks = find_frameworks(world);
     if (frameworks.empty())
@@ -228,9 +251,11 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
                  "there is no framework that Cohabit knows in {}: say what is imported, "
                  "--imports a,b\n",
                  world.python->prefix);
-    return examine_orders(world, frameworks, environment, report);
+    return examine_orders(world, frameworks, environment, report, [&] { facts.add_to(report); });
   }
-  return examine_one(options, world, plan_sequence(world, subject.imports, environment), report);
+  const Sequence planned = plan_sequence(world, subject.imports, environment);
+  facts.add_to(report);
+  return examine_one(options, world, planned, report);
 }
 
 // The variables that count for the result: those that were asked for, and those that the loader,

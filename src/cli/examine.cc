@@ -320,14 +320,16 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
 
 Result<void> examine_orders(World& world, const std::vector<std::string>& modules,
                             const std::map<std::string, std::string>& environment,
-                            report::Report& report) {
+                            report::Report& report, const std::function<void()>& before_judging) {
   std::vector<Sequence> alone;
   Progress progress(modules.size() * modules.size());
   for (const std::string& module : modules) {
     progress.step("import " + module);
     alone.push_back(plan_sequence(world, {module}, environment));
-    if (auto done = examine_sequence(world, alone.back(), report); !done) return done;
   }
+  before_judging();
+  for (const Sequence& one : alone)
+    if (auto done = examine_sequence(world, one, report); !done) return done;
   for (const Sequence& first : alone)
     for (const Sequence& second : alone) {
       if (&first == &second) continue;
@@ -347,7 +349,7 @@ std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& 
   return orders;
 }
 
-void examine_environment(World& world, report::Report& report, EnvironmentOptions options) {
+void examine_environment(const World& world, report::Report& report, EnvironmentOptions options) {
   if (!world.python) return;
   const EnvironmentCase examined(world.tree, *world.python, world.distributions,
                                  std::move(options));

@@ -87,16 +87,19 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
 std::vector<std::string> find_frameworks(const World& world);
 // Each of them alone, then every order of every pair.
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules);
-// Examines these, in that order.
-Result<void> examine_orders(World& world, const std::vector<std::string>& modules,
-                            const std::map<std::string, std::string>& environment,
-                            report::Report& report);
+// Examines these, in that order. `before_judging` is called when all plans are made and nothing is
+// judged yet.
+Result<void> examine_orders(
+    World& world, const std::vector<std::string>& modules,
+    const std::map<std::string, std::string>& environment, report::Report& report,
+    const std::function<void()>& before_judging = [] {});
 
 // Of one process: what is broken in the environment and not loaded by it is no error of it.
 void soften_what_is_not_loaded(report::Report& report);
 
-// Everything that metadata and files say about the environment itself.
-void examine_environment(World& world, report::Report& report, EnvironmentOptions options);
+// Everything that metadata and files say about the environment itself. Asks nothing that a plan
+// changes: both may go on at the same time.
+void examine_environment(const World& world, report::Report& report, EnvironmentOptions options);
 // Worst first, ids made anew; orders follow, and forget what is suppressed.
 void number_findings(report::Report& report);
 
