@@ -37,17 +37,27 @@ void guard_holes(int fd, void* data, uint64_t size) {
 void TouchLog::asked(const std::string& path, bool is_there) {
   if (of_ == Of::kBundle && is_there) return;
   const std::lock_guard lock(mutex_);
-  paths_[path];
+  paths_[path].is_there = is_there;
 }
 
-void TouchLog::listed(const std::string& path) {
+void TouchLog::resolved(const std::string& path, bool is_there) {
+  if (of_ == Of::kBundle && is_there) return;
   const std::lock_guard lock(mutex_);
-  paths_[path].listed = true;
+  Touched& touched = paths_[path];
+  touched.is_there = is_there;
+  touched.resolved = true;
+}
+
+void TouchLog::listed(const std::string& path, bool is_there) {
+  const std::lock_guard lock(mutex_);
+  Touched& touched = paths_[path];
+  touched.is_there = is_there;
+  touched.listed = true;
 }
 
 void TouchLog::read(const std::string& path, int fd, uint64_t count) {
   const std::lock_guard lock(mutex_);
-  if (of_ == Of::kMachine) return add_range(paths_[path].ranges, 0, count);
+  if (of_ != Of::kBundle) return add_range(paths_[path].ranges, 0, count);
   const off_t hole = ::lseek(fd, 0, SEEK_HOLE);
   if (hole >= 0 && static_cast<uint64_t>(hole) < count) lacking_.insert(path);
 }

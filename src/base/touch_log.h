@@ -4,7 +4,8 @@
 // A mapped file is made inaccessible at first: the first read of each unit is a fault, which notes
 // it and gives access (mapped_file.cc). The kernel's page tables would not do: it takes pages away
 // when memory is short. On a bundle the parts that were not packed are holes, and these alone are
-// inaccessible, so that a zero is not taken for a fact.
+// inaccessible, so that a zero is not taken for a fact. Where the paths alone are wanted
+// (watched_files.h) nothing is guarded.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,13 @@ constexpr uint64_t kTouchUnit = 1 << 14;  // of a mapped file, in bytes; of whol
 
 class TouchLog {
  public:
-  enum class Of : uint8_t { kMachine, kBundle };
+  enum class Of : uint8_t { kMachine, kBundle, kPaths };
   using Ranges = std::map<uint64_t, uint64_t>;  // begin: end; they may overlap
 
   struct Touched {
-    bool listed = false;  // a directory whose names were read
+    bool is_there = false;  // at the last time that it was asked for
+    bool listed = false;    // a directory whose names were read
+    bool resolved = false;  // it was asked where links lead
     Ranges ranges;
   };
 
@@ -44,6 +47,7 @@ class TouchLog {
   const std::set<std::string>& lacking() const { return lacking_; }
 
   bool is_of_bundle() const { return of_ == Of::kBundle; }
+  bool wants_pages() const { return of_ != Of::kPaths; }
   const Extracts& extracts() const { return extracts_; }
   void set_extracts(Extracts known) { extracts_ = std::move(known); }
   // `data`: where the file is mapped.
@@ -51,7 +55,8 @@ class TouchLog {
   void add_extract(const void* data, const std::string& kind, const Words& words);
 
   void asked(const std::string& path, bool is_there);
-  void listed(const std::string& path);
+  void resolved(const std::string& path, bool is_there);
+  void listed(const std::string& path, bool is_there);
   // The first `count` bytes of a file were read; `fd` is open on it.
   void read(const std::string& path, int fd, uint64_t count);
   // `can_guard`: a read of an inaccessible page will be survived.

@@ -217,7 +217,7 @@ Result<MappedFile> Tree::map(const std::string& path) const {
 }
 
 Result<MappedFile> Tree::map(int fd, const std::string& path) const {
-  return MappedFile::map(fd, path, log_);
+  return MappedFile::map(fd, path, log_ && log_->wants_pages() ? log_ : nullptr);
 }
 
 std::optional<std::string> Tree::read_text(const std::string& path, uint64_t limit) const {
@@ -231,7 +231,7 @@ std::optional<std::string> Tree::read_text(const std::string& path, uint64_t lim
 
 std::optional<std::string> Tree::real_path(const std::string& path) const {
   auto real = resolve(path);
-  if (log_) log_->asked(path, real.has_value());
+  if (log_) log_->resolved(path, real.has_value());
   return real;
 }
 
@@ -252,17 +252,16 @@ std::optional<std::string> Tree::resolve(const std::string& path) const {
 std::optional<std::string> Tree::read_link(const std::string& path) const {
   const std::optional<std::string> host = host_path(path, false);
   struct stat status{};
-  if (log_) log_->asked(path, host && ::lstat(host->c_str(), &status) == 0);
+  if (log_) log_->resolved(path, host && ::lstat(host->c_str(), &status) == 0);
   if (!host) return std::nullopt;
   return link_text(host->c_str());
 }
 
 std::vector<std::string> Tree::list(const std::string& path) const {
   std::vector<std::string> names;
-  if (log_) log_->listed(path);
   const std::optional<std::string> host = host_path(path);
-  if (!host) return names;
-  const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir(host->c_str()));
+  const std::unique_ptr<DIR, DirectoryCloser> directory(host ? ::opendir(host->c_str()) : nullptr);
+  if (log_) log_->listed(path, directory != nullptr);
   if (!directory) return names;
   while (const dirent* entry = ::readdir(directory.get())) {
     const std::string_view name = entry->d_name;

@@ -1,0 +1,173 @@
+#include "base/watched_files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <vector>
+
+#include "base/read_file.h"
+#include "base/sha256.h"
+#include "base/together.h"
+
+namespace cohabit {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kTick = 2 * kSecond;  // the coarsest clock of a file system that is in use
+constexpr size_t kMostSaid = 1 << 20;   // of a file in /proc
+
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
+}
+
+// Their times and sizes tell nothing.
+bool is_of_the_kernel(const std::string& path) {
+  return path.starts_with("/proc/") || path.starts_with("/sys/");
+}
+
+std::string links_of(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
+  char text[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), text, sizeof text);
+  return std::string(real ? real.get() : "") + '\0' +
+         std::string(text, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+}
+
+}  // namespace
+
+int64_t WatchedFiles::now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_REALTIME, &time);
+  return nanoseconds(time);
+}
+
+WatchedFiles::State WatchedFiles::look(const std::string& path, uint8_t asked) {
+  State state;
+  state.asked = asked;
+  if (path.empty() || path.find('\0') != std::string::npos) {
+    state.error = ENOENT;  // no file has such a name
+    return state;
+  }
+  if ((asked & kLinks) != 0) state.more = links_of(path);
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    state.error = errno;
+    return state;
+  }
+  state.mode = status.st_mode;
+  if (is_of_the_kernel(path)) {
+    const auto text = (asked & kContent) != 0 ? read_file(path, kMostSaid) : Result<std::string>();
+    if (text) state.more += hexadecimal(sha256(Bytes(std::string_view(*text))));
+    return state;
+  }
+  state.device = status.st_dev;
+  state.inode = status.st_ino;
+  if (!S_ISREG(status.st_mode) && (asked & kNames) == 0) return state;
+  state.size = static_cast<uint64_t>(status.st_size);
+  state.modified = nanoseconds(status.st_mtim);
+  state.changed = nanoseconds(status.st_ctim);
+  return state;
+}
+
+bool WatchedFiles::is_same(const State& before, const State& now) {
+  return before.error == now.error && before.device == now.device && before.inode == now.inode &&
+         before.size == now.size && before.mode == now.mode && before.modified == now.modified &&
+         before.changed == now.changed && before.more == now.more;
+}
+
+std::optional<WatchedFiles> WatchedFiles::of(const TouchLog& log, int64_t start) {
+  WatchedFiles result;
+  for (const auto& [path, touched] : log.paths()) {
+    const unsigned asked = (touched.listed ? kNames : 0u) |
+                           (touched.ranges.empty() ? 0u : kContent) |
+                           (touched.resolved ? kLinks : 0u);
+    State state = look(path, static_cast<uint8_t>(asked));
+    if (state.changed >= start - kTick) return std::nullopt;
+    // A directory cannot be opened as a file, and a link may lead nowhere.
+    const bool may_differ = S_ISDIR(state.mode) || touched.resolved;
+    if ((state.error == 0) != touched.is_there && !may_differ) return std::nullopt;
+    result.files_.emplace_hint(result.files_.end(), path, std::move(state));
+  }
+  return result;
+}
+
+bool WatchedFiles::is_unchanged() const {
+  constexpr size_t kPart = 1024;
+  std::vector<const Entry*> entries;
+  entries.reserve(files_.size());
+  for (const Entry& entry : files_) entries.push_back(&entry);
+  std::atomic<bool> same = true;
+  together((entries.size() + kPart - 1) / kPart, [&](size_t part) {
+    const size_t end = std::min(entries.size(), (part + 1) * kPart);
+    for (size_t i = part * kPart; i < end && same; i++) {
+      const auto& [path, state] = *entries[i];
+      if (!is_same(state, look(path, state.asked))) same = false;
+    }
+  });
+  return same;
+}
+
+// What both have been asked is looked at once more, for all that either was asked.
+bool WatchedFiles::add(const WatchedFiles& others) {
+  for (const auto& [path, state] : others.files_) {
+    const auto [known, fresh] = files_.try_emplace(path, state);
+    if (fresh || known->second.asked == state.asked) {
+      if (!is_same(known->second, state)) return false;
+      continue;
+    }
+    const uint8_t asked = known->second.asked | state.asked;
+    if (!is_same(state, look(path, state.asked)) ||
+        !is_same(known->second, look(path, known->second.asked)))
+      return false;
+    known->second = look(path, asked);
+  }
+  return true;
+}
+
+// Neighbours have the beginning of their paths in common.
+void WatchedFiles::pack(Packer& packer) const {
+  packer.number(files_.size());
+  std::string_view before;
+  for (const auto& [path, state] : files_) {
+    const auto differs = std::mismatch(path.begin(), path.end(), before.begin(), before.end());
+    const auto common = static_cast<size_t>(differs.first - path.begin());
+    packer.number(common);
+    packer.text(std::string_view(path).substr(common));
+    packer.number(state.asked);
+    packer.number(static_cast<uint64_t>(state.error));
+    for (const uint64_t number : {state.device, state.inode, state.size, state.mode})
+      packer.number(number);
+    packer.number(static_cast<uint64_t>(state.modified));
+    packer.number(static_cast<uint64_t>(state.changed));
+    packer.text(state.more);
+    before = path;
+  }
+}
+
+WatchedFiles WatchedFiles::unpack(Unpacker& unpacker) {
+  WatchedFiles result;
+  std::string path;
+  for (size_t left = unpacker.count(); left > 0 && !unpacker.failed(); left--) {
+    path.resize(std::min<uint64_t>(unpacker.number(), path.size()));
+    path += unpacker.text();
+    State state;
+    state.asked = static_cast<uint8_t>(unpacker.number());
+    state.error = static_cast<int>(unpacker.number());
+    for (uint64_t* number : {&state.device, &state.inode, &state.size, &state.mode})
+      *number = unpacker.number();
+    state.modified = static_cast<int64_t>(unpacker.number());
+    state.changed = static_cast<int64_t>(unpacker.number());
+    state.more = unpacker.text();
+    result.files_.emplace_hint(result.files_.end(), path, std::move(state));
+  }
+  return result;
+}
+
+}  // namespace cohabit
