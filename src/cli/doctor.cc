@@ -75,6 +75,8 @@ Result<int> doctor(DoctorOptions options) {
   Tree tree(options.root);
   if (auto good = tree.check_root(); !good) return tl::unexpected<Error>(good.error());
   if (bundle) bundle->prepare(tree);
+  // Of another file tree nothing is kept.
+  options.cache = options.cache && options.root.empty() && !bundle;
   auto report = examine(options, tree);
   if (!report)
     return tl::unexpected<Error>(bundle ? bundle->explained(report.error()) : report.error());
@@ -120,6 +122,7 @@ void add_subject_options(CLI::App& command, DoctorOptions& options) {
 
 void add_doctor_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<DoctorOptions>();
+  options->cache = true;
   CLI::App* command = app.add_subcommand(
       "doctor", "Say what clashes in an environment, why, and what to do about it");
   command->footer("Exit code: 0 nothing at or above --fail-on, 1 findings, 2 Cohabit failed.");
@@ -144,6 +147,9 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
   command->add_option("--plan", options->plan, "Write what the imports would open (JSON)");
   command->add_option("--loads", options->loads, "Write what is loaded, as a table");
   command->add_option("--bindings", options->bindings, "Write every symbol binding, as a table");
+  command->add_flag("--no-cache{false}", options->cache,
+                    "Work out anew what imports open, and keep nothing for the next run (also "
+                    "COHABIT_NO_CACHE=1)");
   command->add_option("--output", options->output, "Write the report to this file");
   command->callback([options, &exit_code] { exit_code = exit_code_of(check_and_run(*options)); });
 }
@@ -151,6 +157,7 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
 int summarize() {
   DoctorOptions options;
   options.format = kSummary;
+  options.cache = true;
   return exit_code_of(doctor(options));
 }
 

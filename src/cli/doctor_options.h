@@ -40,6 +40,7 @@ struct DoctorOptions {
   bool no_configuration = false;
   std::string baseline, write_baseline;
   bool assume_gpu = false;
+  bool cache = false;                        // plans are kept from one run to the next, and taken
   cuda::AskedHost host;                      // another machine's GPU and driver
   std::optional<Surroundings> surroundings;  // of a bundle; else this machine's
 };

@@ -236,6 +236,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   else
     return tl::unexpected<Error>(gpu.error());
   report.gpu = about.gpu;
+  if (options.cache) world.kept = KeptPlans::open(*world.python, world.distributions);
   if (auto done = prepare_gpu(options, about.gpu, world); !done) return done;
   if (subject.program) about.first_directory = subject.program->directory;
   AboutEnvironment facts(world, std::move(about));
@@ -293,6 +294,7 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree, S
   report::Report report;
   auto done = recorded ? examine_recorded(options, *subject, world, report)
                        : examine_planned(options, *subject, world, report);
+  if (world.kept) world.kept->save();
   if (!done) return tl::unexpected<Error>(done.error());
   report.environment = world.python ? world.python->prefix : "";
   report.python = world.python ? world.python->version : "";

@@ -91,19 +91,48 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
 
 }  // namespace
 
-Sequence plan_request(World& world, const python::PlanRequest& request) {
-  Sequence sequence;
-  const Interpreter& interpreter = *world.python;
-  sequence.trace.start = sim::start_of(interpreter, world.machine, request.environment);
+namespace {
+
+// The plan of an earlier run, if ld.so would answer to its opens as it did then.
+bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
+  return std::all_of(plan.opens.begin(), plan.opens.end(), [&](const python::PlannedOpen& open) {
+    return process.open(open.name, open.flags, open.caller).value_or("") == open.error;
+  });
+}
+
+python::Finder& finder_of(World& world) {
+  if (!world.finder)
+    world.finder.emplace(world.kept ? world.kept->tree() : world.tree, *world.python);
+  return *world.finder;
+}
+
+// One process from its start; `kept`, if given, is what it would open, else that is worked out.
+// False: what was kept is wrong.
+bool plan_process(World& world, const python::PlanRequest& request,
+                  std::optional<python::Plan> kept, Sequence& sequence) {
+  sequence.trace.start = sim::start_of(*world.python, world.machine, request.environment);
   sim::Options settings;
   settings.cache = &world.bindings;
   settings.constructors = world.later ? &*world.later : nullptr;
   sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
   sim::PlannedProcess process(simulation);
-  if (!world.finder) world.finder.emplace(world.tree, interpreter);
-  sequence.plan = python::make_plan(*world.finder, world.images, world.distributions, process,
-                                    request, world.plans);
+  if (kept && !open_again(*kept, process)) return false;
+  sequence.plan = kept ? std::move(*kept)
+                       : python::make_plan(finder_of(world), world.images, world.distributions,
+                                           process, request, world.plans);
   sequence.trace.calls = process.calls();
+  return true;
+}
+
+}  // namespace
+
+Sequence plan_request(World& world, const python::PlanRequest& request) {
+  Sequence sequence;
+  std::optional<python::Plan> kept = world.kept ? world.kept->find(request) : std::nullopt;
+  if (!kept || !plan_process(world, request, std::move(kept), sequence)) {
+    plan_process(world, request, std::nullopt, sequence);
+    if (world.kept) world.kept->add(request, *sequence.plan);
+  }
   for (const python::PlanEvent& event : sequence.plan->events)
     if (event.kind == python::PlanEvent::kVariable)
       world.variables_sought.insert(sequence.plan->sought[event.index]);
@@ -271,7 +300,7 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
 // The plan of `first` and that of `second` as one; nothing if only planning both can tell.
 std::optional<Sequence> join_sequences(World& world, const Sequence& first,
                                        const Sequence& second) {
-  auto joined = python::join_plans(*first.plan, *second.plan, *world.finder);
+  auto joined = python::join_plans(*first.plan, *second.plan, finder_of(world));
   if (!joined) return std::nullopt;
   Sequence sequence;
   sequence.imports = first.imports;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/kept_plans.h"
 #include "cli/program.h"
 #include "facts/host/machine.h"
 #include "facts/python/distributions.h"
@@ -36,6 +37,7 @@ struct World {
   sim::BindingCache bindings;
   std::optional<python::Finder> finder;
   python::PlanCache plans;
+  std::unique_ptr<KeptPlans> kept;         // of earlier runs; null: none are used
   std::optional<sim::LaterOpens> later;    // of processes that are planned; nothing: no Python
   std::set<std::string> variables_sought;  // by the code that was planned so far
 };
