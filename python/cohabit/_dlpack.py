@@ -6,6 +6,9 @@ in the capsule that was handed over is compared with that of the result.
 
 Ordering on a device: the consumer passes its stream to __dlpack__, and the producer makes it wait. Consumers that
 pass none (TensorFlow, older Paddle) get a producer that was waited for before.
+
+Elements may run backwards in memory (negative strides: `array[::-1]`). The protocol allows it and no framework takes it: torch 2.8
+ends the process in a C++ exception, paddle 3.3.1 computes with wrong elements. They get a copy.
 """
 from __future__ import annotations
 
@@ -50,10 +53,13 @@ _pointer = _api("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctype
 
 
 class Tap:
-    """Stands in front of the producer and notes what it hands over."""
+    """Stands in front of the producer and notes what it hands over.
 
-    def __init__(self, value: Any):
-        self._value = value
+    backwards  whether the consumer takes negative strides
+    """
+
+    def __init__(self, value: Any, backwards: bool = False):
+        self._value, self._backwards = value, backwards
         self.address: int | None = None
         self.is_copied = False
         self.had_stream = False
@@ -65,7 +71,17 @@ class Tap:
         except TypeError:  # a producer that knows `stream` at most, as before DLPack 1.0
             capsule = self._value.__dlpack__(**{k: v for k, v in options.items() if k == "stream" and v is not None})
         self.address, self.is_copied = read_capsule(capsule)
-        return capsule
+        if self._backwards or not _runs_backwards(capsule):
+            return capsule
+        self.is_copied = True
+        return self._straight().__dlpack__()
+
+    def _straight(self) -> Any:
+        if self.__dlpack_device__()[0] != CPU:
+            raise BufferError("its elements run backwards in memory (negative strides): make a contiguous copy of it first")
+        import numpy
+
+        return numpy.from_dlpack(self._value).copy()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, number = self._value.__dlpack_device__()
@@ -74,19 +90,27 @@ class Tap:
 
 def read_capsule(capsule: Any) -> tuple[int | None, bool]:
     """Address of the first element, and whether the producer says that it made a copy; the capsule stays unused."""
+    tensor, flags = _open(capsule)
+    if tensor is None:
+        return None, False
+    return tensor.data + tensor.byte_offset if tensor.data else None, bool(flags & _FLAG_IS_COPIED)
+
+
+def _open(capsule: Any) -> tuple[_Tensor | None, int]:
+    """The tensor in a capsule and its flags; None where the layout is not known."""
     if _is_valid(capsule, b"dltensor"):
-        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
-        return _address(tensor), False
+        return _Tensor.from_address(_pointer(capsule, b"dltensor")), 0
     if _is_valid(capsule, b"dltensor_versioned"):
         at = _pointer(capsule, b"dltensor_versioned")
         head = _VersionedHead.from_address(at)
         if head.major == 1:
-            return _address(_Tensor.from_address(at + ctypes.sizeof(head))), bool(head.flags & _FLAG_IS_COPIED)
-    return None, False
+            return _Tensor.from_address(at + ctypes.sizeof(head)), head.flags
+    return None, 0
 
 
-def _address(tensor: _Tensor) -> int | None:
-    return tensor.data + tensor.byte_offset if tensor.data else None
+def _runs_backwards(capsule: Any) -> bool:
+    tensor, _ = _open(capsule)
+    return tensor is not None and bool(tensor.strides) and min((ctypes.c_int64 * tensor.ndim).from_address(tensor.strides), default=0) < 0
 
 
 def _address_of(exporter: Any) -> int | None:

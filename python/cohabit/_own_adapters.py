@@ -271,6 +271,7 @@ class NumpyAdapter(ModuleAdapter):
     """No framework, but what arrays are shared to."""
 
     name = "numpy"
+    takes_backwards = True
 
     def from_dlpack(self, module: Any, value: Any) -> Any:
         return module.from_dlpack(value)

@@ -145,10 +145,14 @@ class Arena:
     def _grow(self, size: int) -> Mapping:
         offset = sum(chunk.size for chunk in self.chunks)
         size = max(-(-size // (2 << 20)) * (2 << 20), min(max(offset, 4 << 20), 64 << 20))
-        os.ftruncate(self.file, offset + size)
-        if os.fstat(self.file).st_nlink or not hasattr(os, "memfd_create"):
-            os.posix_fallocate(self.file, offset, size)  # a full /dev/shm: an error here, no SIGBUS later
-        self.chunks.append(Mapping(self.file, offset, size))
+        try:
+            if os.fstat(self.file).st_size < offset + size:  # it can be larger: what could not be mapped before
+                os.ftruncate(self.file, offset + size)
+            if os.fstat(self.file).st_nlink or not hasattr(os, "memfd_create"):
+                os.posix_fallocate(self.file, offset, size)  # a full /dev/shm: an error here, no SIGBUS later
+            self.chunks.append(Mapping(self.file, offset, size))
+        except OSError as error:  # limits of this process (ulimit -v, -f), or no memory
+            raise OSError(error.errno, f"no shared memory for {size} bytes more: {error.strerror}") from None
         return self.chunks[-1]
 
     def collect(self) -> None:
@@ -967,6 +971,8 @@ class Target:
             sys.path.insert(0, path)
             module, _, factory = setup.partition(":")
             self.object = getattr(importlib.import_module(module), factory)()
+            if self.object is None:
+                raise TypeError(f"{setup} returned None: expected an object whose methods can be called")
         elif self.framework:
             importlib.import_module(self.framework)
 

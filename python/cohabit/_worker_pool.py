@@ -16,6 +16,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,7 @@ class Ticket:
     def __init__(self, call: int, deadline: float | None):
         self.call, self.deadline = call, deadline
         self.turn: threading.Lock | None = None  # of one that waits: held until it is its turn
+        self.begin: Callable[[], Any] | None = None  # in place of that: called when it is its turn, or is refused; perhaps twice
         self.lane: Lane | None = None
         self.process: Process | None = None
         self.error: WorkerError | None = None
@@ -92,42 +94,64 @@ class Pool:
     # -- callers --
 
     def ticket(self, timeout: float | None) -> Ticket:
-        if os.getpid() != self.pid:
-            raise WorkerError(f"this worker belongs to process {self.pid}: make one of its own after a fork")
+        self.ours()
         timeout = seconds(timeout)
         return Ticket(next(self.numbers), None if timeout is None else time.monotonic() + timeout)
 
+    def ours(self) -> None:
+        """Raises in a fork, which has no supervisor."""
+        if os.getpid() != self.pid:
+            raise WorkerError(f"this worker belongs to process {self.pid}: make one of its own after a fork")
+
     def call(self, ticket: Ticket, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         try:
-            self._take(ticket)
+            self.enter(ticket)
+            self._wait_for_turn(ticket)
             return self._exchange(ticket, name, args, named)
         finally:
-            self._give_back(ticket)
+            self.give_back(ticket)
+
+    def exchange(self, ticket: Ticket, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """The call of a ticket that has begun."""
+        try:
+            return self._exchange(ticket, name, args, named)
+        finally:
+            self.give_back(ticket)
 
     def stats(self, ticket: Ticket) -> dict[str, dict[str, int]]:
         theirs = self.call(ticket, "__stats__", (), {})
         link = ticket.process.link  # type: ignore[union-attr]
         return {"caller": {"copied": link.copied, "shared": link.shared}, "worker": theirs}
 
-    def _take(self, ticket: Ticket) -> None:
+    def enter(self, ticket: Ticket) -> None:
+        """Gives it an idle process, or queues it up."""
         with self.lock:
             if self.closing is not None or self.error is not None:
                 self.refuse()
             lane = None if self.waiting else self._idlest()
             if lane is not None:
                 self._assign(lane, ticket)
-                return
-            if len(self.waiting) >= self.limits.waiting:
+            elif len(self.waiting) >= self.limits.waiting:
                 raise WorkerBusy(f"{len(self.waiting)} calls of worker {self.spec.name} wait already (max_waiting)")
-            ticket.turn = turn = threading.Lock()
-            turn.acquire()
-            ticket.queued = True
-            self.waiting.append(ticket)
+            else:
+                ticket.turn = threading.Lock()
+                ticket.turn.acquire()
+                ticket.queued = True
+                self.waiting.append(ticket)
+        if lane is not None and ticket.begin is not None:
+            ticket.begin()
+
+    def _wait_for_turn(self, ticket: Ticket) -> None:
+        if ticket.turn is None:
+            return
         left = ticket.left()
-        if not turn.acquire(timeout=-1 if left is None else left):
-            raise WorkerTimeout(f"no process of worker {self.spec.name} was free in time")
+        if not ticket.turn.acquire(timeout=-1 if left is None else left):
+            raise self._too_late()
         if ticket.error is not None:
-            raise _again(ticket.error)
+            raise again(ticket.error)
+
+    def _too_late(self) -> WorkerTimeout:
+        return WorkerTimeout(f"no process of worker {self.spec.name} was free in time")
 
     def _idlest(self) -> Lane | None:
         """Under the lock: of those that are idle, the one that has served least."""
@@ -142,7 +166,7 @@ class Pool:
         if self.closing is not None:
             raise WorkerClosed(f"worker {self.spec.name} is closed")
         if self.error is not None:
-            raise _again(self.error)
+            raise again(self.error)
 
     def _assign(self, lane: Lane, ticket: Ticket) -> None:
         lane.owner, ticket.lane, ticket.process = ticket, lane, lane.process
@@ -152,6 +176,8 @@ class Pool:
     def _exchange(self, ticket: Ticket, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         process = ticket.process
         assert process is not None
+        if ticket.left() == 0:
+            raise self._too_late()
         try:
             frame = process.link.encode(wire.CALL, ticket.call, (name, args, named))
             kind, body = self._send_and_receive(ticket, process, name, frame)
@@ -203,13 +229,13 @@ class Pool:
             return WorkerClosed(f"worker {self.spec.name} was closed during the call")
         return crash
 
-    def _give_back(self, ticket: Ticket) -> None:
-        """Whatever happened, and an interrupt at any point of it: the process is idle, is drained, or is ended."""
+    def give_back(self, ticket: Ticket) -> None:
+        """Whatever happened, and an interrupt at any point of it: the process is idle, is drained, or is ended. Once is enough."""
         with self.lock:
             lane = ticket.lane or next((lane for lane in self.lanes if lane.owner is ticket), None)
             if ticket.queued and ticket in self.waiting:
                 self.waiting.remove(ticket)
-            if lane is None:
+            if lane is None or lane.owner is not ticket:
                 return
             process = ticket.process or lane.process
             lane.owner = None
@@ -248,6 +274,8 @@ class Pool:
             ticket.turn.release()  # type: ignore[union-attr]
         except RuntimeError:
             pass  # done, before that interrupt
+        if ticket.begin is not None:
+            ticket.begin()
         self.waiting.remove(ticket)
 
     def repair(self) -> None:
@@ -266,13 +294,24 @@ class Pool:
     def cancel(self, ticket: Ticket) -> None:
         """From another thread than the one that is in call()."""
         with self.lock:
-            if ticket in self.waiting and ticket.lane is None:
-                ticket.error = WorkerCancelled("the call was cancelled before it began")
-                self._wake(ticket)
+            if self._refuse_waiting(ticket, WorkerCancelled("the call was cancelled before it began")):
+                pass
             elif ticket.lane is not None and ticket.lane.owner is ticket and ticket.process is not None:
                 ticket.lane.deadline = time.monotonic() + self.limits.grace
                 ticket.process.tell(wire.CANCEL, ticket.call)
         self.wake()
+
+    def expire(self, ticket: Ticket) -> None:
+        """Its time is up: if it still waits, it waited for too long. From another thread, too."""
+        with self.lock:
+            self._refuse_waiting(ticket, self._too_late())
+
+    def _refuse_waiting(self, ticket: Ticket, error: WorkerError) -> bool:
+        if ticket not in self.waiting or ticket.lane is not None:
+            return False
+        ticket.error = error
+        self._wake(ticket)
+        return True
 
     # -- both --
 
@@ -326,6 +365,6 @@ def _limit(stream: socket.socket, ticket: Ticket) -> None:
         stream.settimeout(None)
 
 
-def _again(error: WorkerError) -> WorkerError:
+def again(error: WorkerError) -> WorkerError:
     """Each caller raises an exception of its own: a traceback is not for several threads."""
     return type(error)(*error.args)

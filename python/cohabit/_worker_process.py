@@ -1,6 +1,7 @@
 """One process of a worker: its start, its sockets and memory, what it prints, its end."""
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -67,7 +68,7 @@ def _leave_out_own_libraries(environ: dict[str, str | None]) -> None:
     own = tuple(os.path.realpath(sysconfig.get_path(kind)) + "/" for kind in ("purelib", "platlib"))
     for name, separator in (("LD_LIBRARY_PATH", ":"), ("LD_PRELOAD", "[: ]")):
         parts = re.split(separator, environ.get(name) or "")
-        others = [part for part in parts if not (os.path.realpath(part) + "/").startswith(own)]
+        others = [part for part in parts if not part or not (os.path.realpath(part) + "/").startswith(own)]
         if len(others) < len(parts):
             environ[name] = ":".join(others) or None
     environ.pop("COHABIT_PRELOAD_RULES", None)
@@ -149,33 +150,42 @@ class Process:
         self.spec, self.prefix, self.keeper = spec, prefix, keeper
         self.reason: str | None = None
         self.status: int | None = None
+        self.oom_kills = _oom_kills()
         self.status_is_taken = False  # by somebody else, or by nobody: SIGCHLD is ignored
         self.over = threading.Event()
         self.closing = self.lost = False
         self.pinged: float | None = None
         self.heard = self.started = time.monotonic()
-        self.files = [wire.memory_file("cohabit-arguments"), wire.memory_file("cohabit-results")]
-        self.crash_file = wire.memory_file("cohabit-crash")
         self.crash_report = b""
-        data, their_data = socket.socketpair()
-        self.control, their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.control.setblocking(False)
-        self.packets = wire.Packets(self.control)
-        self.link = wire.Link(data, *self.files)
-        with their_data, their_control:
-            try:
-                self.popen = self._start(their_data, their_control)
-            except OSError as error:
-                data.close()
-                self.control.close()
-                self._close_files()
-                os.close(self.crash_file)
-                raise WorkerStartError(f"cannot run {spec.python}: {error.strerror}") from None
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as undo:
+            self._open(theirs, undo)
+            undo.pop_all()
         self._tell_keeper("+")
         self.outputs = {self.popen.stdout: Output(prefix, spec.log), self.popen.stderr: Output(prefix, spec.log)}
         for pipe in self.outputs:
             os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
         self.pidfd = _pidfd(self.popen.pid)
+
+    def _open(self, theirs: contextlib.ExitStack, undo: contextlib.ExitStack) -> None:
+        """Sockets, memory and the process: all of them or none."""
+        self.files = []
+        for name in ("cohabit-arguments", "cohabit-results", "cohabit-crash"):
+            self.files.append(wire.memory_file(name))
+            undo.callback(os.close, self.files[-1])
+        self.crash_file = self.files.pop()
+        data, their_data = socket.socketpair()
+        undo.enter_context(data)
+        theirs.enter_context(their_data)
+        self.control, their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        undo.enter_context(self.control)
+        theirs.enter_context(their_control)
+        self.control.setblocking(False)
+        self.packets = wire.Packets(self.control)
+        self.link = wire.Link(data, *self.files)
+        try:
+            self.popen = self._start(their_data, their_control)
+        except OSError as error:
+            raise WorkerStartError(f"cannot run {self.spec.python}: {error.strerror}") from error
 
     def _start(self, data: socket.socket, control: socket.socket) -> subprocess.Popen[bytes]:
         files = [data.fileno(), control.fileno(), self.files[1], self.files[0]]
@@ -188,7 +198,7 @@ class Process:
         # A session of its own: Ctrl-C at the terminal is for the caller, and the group can be ended as one.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 bufsize=0, pass_fds=files, start_new_session=True, env=environ,
-                                cwd=self.spec.directory)
+                                cwd=self.spec.directory if os.path.isdir(self.spec.directory) else "/")
 
     def _tell_keeper(self, sign: str) -> None:
         if self.keeper is not None:
@@ -309,9 +319,21 @@ class Process:
         frames = _native_frames.frames_of(self.crash_report, self.popen.pid, number)
         explanation = None
         if self.reason is None:
-            words = [stderr, *(f"#{i} {frame}" for i, frame in enumerate(frames)), signal.strsignal(number) if number else ""]
+            end = signal.strsignal(number) if number else ""
+            if number == signal.SIGKILL and self.oom_kills is not None and _oom_kills() == self.oom_kills:
+                end = ""  # not the kernel, for want of memory: somebody's kill -9 says nothing
+            words = [stderr, *(f"#{i} {frame}" for i, frame in enumerate(frames)), end]
             explanation = _explain("\n".join(filter(str.strip, map(str, words))))
         return WorkerCrashed(self.prefix, status, stderr, self.reason, explanation, tuple(frames))
+
+
+def _oom_kills() -> int | None:
+    """How many processes the kernel has ended because memory was used up, a container's too; None: it does not say."""
+    try:
+        with open("/proc/vmstat", encoding="ascii") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), None)
+    except (OSError, ValueError):
+        return None
 
 
 def _explain(words: str) -> dict[str, Any] | None:

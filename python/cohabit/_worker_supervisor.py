@@ -6,6 +6,7 @@ the next. Ctrl-C never interrupts it.
 """
 from __future__ import annotations
 
+import errno
 import functools
 import math
 import os
@@ -19,6 +20,10 @@ from . import _worker_main as wire
 from ._worker_errors import WorkerClosed, WorkerError, WorkerStartError
 from ._worker_pool import BUSY, DOWN, FAILED, STARTING, Lane, Pool
 from ._worker_process import Keeper, Process
+
+
+# No descriptor, process or memory was to be had: later there can be.
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 
 def supervise(pool: Pool) -> Pool:
@@ -132,11 +137,10 @@ class Supervisor:
 
     def _start(self, lane: Lane) -> None:
         pool = self.pool
-        prefix = pool.spec.name if len(pool.lanes) == 1 else f"{pool.spec.name} {lane.index}"
         try:
-            process = Process(pool.spec, prefix, self.keeper)
+            process = Process(pool.spec, self._prefix(lane), self.keeper)
         except (WorkerStartError, OSError, ValueError) as error:  # ValueError: a zero byte in a path
-            self._give_up(lane, error if isinstance(error, WorkerStartError) else WorkerStartError(str(error)))
+            self._not_started(lane, error)
             return
         with pool.lock:
             lane.process, lane.state = process, STARTING
@@ -148,6 +152,16 @@ class Supervisor:
             self._watch(process.pidfd, lambda: self._bury(lane, None))
         self._watch(process.link.socket, lambda: self._answered_start(lane))
         process.begin()
+
+    def _not_started(self, lane: Lane, error: Exception) -> None:
+        final = error if isinstance(error, WorkerStartError) else WorkerStartError(str(error))
+        cause = error if isinstance(error, OSError) else error.__cause__
+        lane.bad_starts += 1
+        if lane.bad_starts > self.limits.restarts or getattr(cause, "errno", None) not in _PASSING:
+            self._give_up(lane, final)
+            return
+        lane.failures += 1
+        self._pause_before_start(lane, f"a process could not be started: {error}")
 
     def _printed(self, process: Process, pipe: Any) -> None:
         if not process.read_output(pipe):
@@ -247,12 +261,18 @@ class Supervisor:
                 f"worker {self.pool.spec.name} ended {lane.bad_starts} times before it was ready; the last: {process.crash()}"))
             return
         end = f"was ended: {process.reason}" if process.reason else "ended" if process.status_is_taken else f"ended with status {process.status}"
+        self._pause_before_start(lane, f"process {process.popen.pid} {end}")
+
+    def _pause_before_start(self, lane: Lane, what: str) -> None:
         pause = 0.0 if lane.failures == 1 else min(0.1 * 2 ** min(lane.failures - 2, 20), self.limits.pause)
         lane.next_start = time.monotonic() + pause
         try:
-            self.pool.spec.log(f"[{process.prefix}] process {process.popen.pid} {end}; the next one starts in {pause:g} s")
+            self.pool.spec.log(f"[{self._prefix(lane)}] {what}; the next one starts in {pause:g} s")
         except Exception:
             pass
+
+    def _prefix(self, lane: Lane) -> str:
+        return self.pool.spec.name if len(self.pool.lanes) == 1 else f"{self.pool.spec.name} {lane.index}"
 
     def _give_up(self, lane: Lane, error: WorkerError) -> None:
         pool = self.pool

@@ -88,6 +88,7 @@ class ModuleAdapter:
     name: str = ""
     module: str = ""
     aliases: tuple[str, ...] = ()
+    takes_backwards = False  # whether from_dlpack() takes elements that run backwards (negative strides); else it gets a copy
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name or self.name

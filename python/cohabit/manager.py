@@ -284,7 +284,7 @@ class FrameworkManager:
         exporter = self._exporter(value)
         if not hasattr(exporter, "__dlpack__"):
             raise TypeError(f"{type(value).__module__}.{type(value).__qualname__} has no __dlpack__")
-        tap = _dlpack.Tap(exporter)
+        tap = _dlpack.Tap(exporter, getattr(consumer, "takes_backwards", False))
         if tap.__dlpack_device__()[0] != _dlpack.CPU:
             self._wait_for(value)
         tensor = consumer.from_dlpack(module, tap)
@@ -361,6 +361,14 @@ class _LazyModule(types.ModuleType):
         if name == "__path__":  # asked by the import system; an answer would import it
             raise AttributeError(name)
         return getattr((manager or _own_manager()).load(which), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        which, manager = self.__dict__["_cohabit"]
+        setattr((manager or _own_manager()).load(which), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        which, manager = self.__dict__["_cohabit"]
+        delattr((manager or _own_manager()).load(which), name)
 
     def __dir__(self) -> list[str]:
         which, manager = self.__dict__["_cohabit"]

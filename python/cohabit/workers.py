@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from typing import Any, Callable, Union
 
 from ._worker_errors import WorkerStartError, WorkerTimeout
-from ._worker_pool import Limits, Pool, Ticket, seconds
+from ._worker_pool import Limits, Pool, Ticket, again, seconds
 from ._worker_process import Spec, environ_for, interpreter_of
 from ._worker_supervisor import supervise
 
@@ -99,25 +99,40 @@ class Worker:
         self._pool.refuse()
         ticket = self._pool.ticket(timeout)
         future: Future[Any] = Future()
-        self._tasks.put(_Task(self._pool, ticket, future, name, args, named))
-        self._more_threads()
-        if self._pool.closing is not None:  # meanwhile: is anybody left to take it?
-            _serve_rest(self._tasks)
+        self._enter(_Task(self._pool, ticket, future, self._tasks, (name, args, named)), future)
+        left = ticket.left() if ticket.queued else None
+        timer = None if left is None else asyncio.get_running_loop().call_later(left, self._pool.expire, ticket)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             self._pool.cancel(ticket)
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _enter(self, task: _Task, future: Future[Any]) -> None:
+        self._more_threads()
+        try:
+            self._pool.enter(task.ticket)
+        except BaseException:  # refused, or an interrupt in between
+            future.cancel()
+            task()
+            self._pool.cancel(task.ticket)
+            raise
+        if self._pool.closing is not None:  # meanwhile: is anybody left to take it?
+            _serve_rest(self._tasks)
 
     def _more_threads(self) -> None:
         # One per process is enough: more calls than processes cannot run.
         if len(self._threads) < len(self._pool.lanes):
             thread = threading.Thread(target=_serve, args=(self._tasks,), name=f"cohabit-acall-{self.name}", daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
 
     def wait_ready(self, timeout: float | None = None) -> Worker:
         """Waits until a process is ready. Raises WorkerStartError, or WorkerTimeout after `timeout` seconds."""
+        self._pool.ours()
         if not self._pool.ready.wait(seconds(timeout)):
             raise WorkerTimeout(f"worker {self.name} was not ready after {timeout} s")
         if self._pool.error is not None:
@@ -154,20 +169,40 @@ class Worker:
 
 
 class _Task:
-    """One acall, for a thread that does it."""
+    """One acall. It waits in the pool's queue as a call does, but without a thread; when it is its turn, a thread does it."""
 
-    def __init__(self, pool: Pool, ticket: Ticket, future: Future[Any], name: str, args: tuple[Any, ...],
-                 named: dict[str, Any]):
-        self.pool, self.ticket, self.future = pool, ticket, future
-        self.what = name, args, named
+    def __init__(self, pool: Pool, ticket: Ticket, future: Future[Any], tasks: queue.SimpleQueue[Any],
+                 what: tuple[str, tuple[Any, ...], dict[str, Any]]):
+        self.pool, self.ticket, self.future, self.tasks, self.what = pool, ticket, future, tasks, what
+        self.once = threading.Lock()
+        ticket.begin = self.begin
+
+    def begin(self) -> None:
+        """By whoever gives it a process or refuses it, under the pool's lock perhaps."""
+        if self.ticket.error is None:
+            self.tasks.put(self)
+        elif self.once.acquire(blocking=False):
+            future, _ = self._let_go()
+            if future.set_running_or_notify_cancel():
+                future.set_exception(again(self.ticket.error))
 
     def __call__(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
+        if not self.once.acquire(blocking=False):
+            return
+        future, what = self._let_go()
+        if not future.set_running_or_notify_cancel():
+            self.pool.give_back(self.ticket)
             return
         try:
-            self.future.set_result(self.pool.call(self.ticket, *self.what))
+            future.set_result(self.pool.exchange(self.ticket, *what))
         except BaseException as error:
-            self.future.set_exception(error)
+            future.set_exception(error)
+
+    def _let_go(self) -> tuple[Future[Any], Any]:
+        """The ticket and this hold each other until the collector comes, but not arguments and a result."""
+        result = self.future, self.what
+        del self.future, self.what
+        return result
 
 
 def _serve(tasks: queue.SimpleQueue[Any]) -> None:

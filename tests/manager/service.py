@@ -29,6 +29,12 @@ class Service:
     def environ(self, name):
         return os.environ.get(name)
 
+    def keep(self, value):
+        self.kept.append(value)
+
+    def kept_count(self):
+        return len(self.kept)
+
     def sleep(self, seconds):
         time.sleep(seconds)
         return seconds
@@ -187,3 +193,7 @@ def make_late():
 
 def make_dying():
     os.abort()
+
+
+def make_nothing():
+    pass

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import math
+import os
 import pickle
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -300,3 +303,80 @@ def test_asyncio_after_close_does_not_hang(make_worker) -> None:
             await worker.acall("echo", 1)
 
     asyncio.run(main())
+
+
+def test_acalls_wait_as_calls_do(make_worker) -> None:
+    """In one queue with them, for as long as they may, as many as may, and holding nothing when they are over."""
+    worker = make_worker(max_waiting=3)
+    worker.call("echo", 0)
+    done = []
+
+    async def note(name: str, call) -> None:
+        try:
+            await call
+        finally:
+            done.append(name)
+
+    class Argument(list):
+        pass
+
+    async def main() -> None:
+        argument = Argument()
+        alive = weakref.ref(argument)
+        assert await worker.acall("echo", argument) == []
+        del argument
+        for _ in range(500):  # the thread that made the call has a line or two left
+            if alive() is None:
+                break
+            await asyncio.sleep(0.01)
+        assert alive() is None
+        running = asyncio.ensure_future(note("running", worker.acall("sleep", 1)))
+        await asyncio.sleep(0.3)
+        start = time.monotonic()
+        with pytest.raises(cohabit.WorkerTimeout):
+            await worker.acall("echo", 1, timeout=0.2)
+        assert time.monotonic() - start < 0.6 and not running.done()
+        first = asyncio.ensure_future(note("first", worker.acall("echo", 1)))
+        given_up = asyncio.ensure_future(note("given up", worker.acall("echo", 2)))
+        await asyncio.sleep(0)
+        second = asyncio.get_running_loop().run_in_executor(None, lambda: done.append(("second", worker.call("echo", 3))[0]))
+        while len(worker._pool.waiting) < 3:
+            await asyncio.sleep(0.01)
+        with pytest.raises(cohabit.WorkerBusy):
+            await worker.acall("echo", 4)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        third = asyncio.ensure_future(note("third", worker.acall("echo", 5)))
+        await asyncio.gather(running, first, second, third)
+
+    gc.disable()
+    try:
+        asyncio.run(main())
+    finally:
+        gc.enable()
+    assert sorted(done) == sorted(["given up", "running", "first", "second", "third"]) and done[:3] == ["given up", "running", "first"]
+    assert worker.call("echo", 6) == 6
+
+
+def test_a_call_whose_time_is_up_is_not_made(make_worker) -> None:
+    worker = make_worker()
+    worker.call("echo", 0)
+    for timeout in (0, -1):
+        with pytest.raises(cohabit.WorkerTimeout):
+            worker.call("keep", 1, timeout=timeout)
+    assert worker.call("kept_count") == 0
+
+
+def test_a_fork_waits_for_no_worker_of_its_parent(make_worker) -> None:
+    worker = make_worker("service:make_late")
+    child = os.fork()
+    if child == 0:
+        try:
+            worker.wait_ready(20)
+        except cohabit.WorkerTimeout:
+            os._exit(1)
+        except cohabit.WorkerError:
+            os._exit(0)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -56,3 +56,41 @@ def test_what_became_of_it() -> None:
     assert share(old(4096), old(4096)).copied is False and share(old(4096), old(8192)).copied is True
     assert share(versioned(4096, flags=2), old(4096)).copied is True and share(old(4096), old(0)).copied is None
     assert share(old(4096), versioned(4000, 96)).copied is False
+
+
+def test_elements_that_run_backwards_are_copied() -> None:
+    """No framework takes them: torch ends the process, paddle computes with others."""
+    out = places.run_caller(places.arrays("3.11"), """
+import cohabit, numpy
+from cohabit._dlpack import _runs_backwards
+from cohabit.adapters import ModuleAdapter
+class Consumer(ModuleAdapter):
+    def from_dlpack(self, module, value):
+        assert not _runs_backwards(value.__dlpack__())
+        return numpy.from_dlpack(value)
+    def exporter(self, module, value):
+        return value
+manager = cohabit.FrameworkManager(adapters=[Consumer("json")], examine=False)
+array = numpy.arange(12).reshape(3, 4)
+for value, copied in ((array, False), (array[::-1], True), (array[:, ::-2], True), (array.T, False), (array[::2], False),
+                      (array[0, 0], None), (array[:0][::-1], None)):
+    for to in ("json", "numpy"):
+        shared = manager.share(numpy.asarray(value), to=to)
+        assert numpy.array_equal(shared.tensor, value), shared
+        assert copied is None or shared.copied == (copied and to == "json"), shared
+print("same")
+""")
+    assert out == "same\n"
+
+
+def test_elements_that_run_backwards_on_a_device_are_refused() -> None:
+    lengths, strides = (ctypes.c_int64 * 1)(2), (ctypes.c_int64 * 1)(-1)
+    data = struct.pack("<QiiiBBHQQQ", 4096, 2, 0, 1, 0, 32, 1, ctypes.addressof(lengths), ctypes.addressof(strides), 0)
+
+    class OnDevice(Producer):
+        def __dlpack_device__(self):
+            return 2, 0
+
+    with pytest.raises(BufferError, match="backwards"):
+        Tap(OnDevice((data + bytes(16), b"dltensor"))).__dlpack__()
+    Tap(OnDevice((data + bytes(16), b"dltensor")), backwards=True).__dlpack__()

@@ -373,6 +373,10 @@ def test_lazy(fakes) -> None:
     assert isinstance(left, types.ModuleType) and "lazy left" in repr(left) and log == []
     assert left.__version__ == "1.2" and log == ["import left"]
     assert "__version__" in dir(left)
+    left.option = 5
+    assert sys.modules["left"].option == 5 == left.option, "the module is changed, not what stands for it"
+    del left.option
+    assert not hasattr(sys.modules["left"], "option")
     with pytest.raises(AttributeError):
         left.nothing
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -185,6 +186,80 @@ with cohabit.Worker(setup="service:make", path={str(places.HERE)!r}) as worker:
     places.run_caller(str(Path(sys.executable).parent.parent), code)
 
 
+def test_a_current_directory_that_goes(tmp_path) -> None:
+    """And a worker of another environment, with variables of the loader that name nothing."""
+    code = f"""
+import os, signal, cohabit
+os.makedirs({str(tmp_path / "gone")!r}); os.chdir({str(tmp_path / "gone")!r})
+os.environ["LD_LIBRARY_PATH"] = ""
+options = dict(setup="service:make", path={str(places.HERE)!r}, env={places.interpreter("3.9")!r}, log=False)
+worker = cohabit.Worker(**options)
+pid = worker.call("pid")
+os.rmdir(os.getcwd())
+os.kill(pid, signal.SIGKILL)
+while pid in worker.pids: pass
+assert worker.call("echo", 1, timeout=30) == 1
+assert cohabit.Worker(**options).call("echo", 2) == 2
+"""
+    places.run_caller(str(Path(sys.executable).parent.parent), code)
+
+
+def test_descriptors_that_are_used_up_for_a_while(make_worker) -> None:
+    """A process that cannot be started for want of them is started later, and what was opened for it is closed."""
+    lines: list[str] = []
+    worker = make_worker(log=lines.append)
+    pid, files = worker.call("pid"), len(os.listdir("/proc/self/fd"))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 2, before[1]))
+    try:
+        os.kill(pid, signal.SIGKILL)
+        while not any("could not be started" in line for line in lines):
+            time.sleep(0.01)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert worker.call("pid", timeout=30) != pid
+    assert len(os.listdir("/proc/self/fd")) <= files
+
+
+def test_a_kill_is_no_want_of_memory(make_worker, monkeypatch, cohabit) -> None:
+    """Only where the kernel has counted one of its own is memory the reason."""
+    import cohabit as package
+    from cohabit import _worker_process
+
+    monkeypatch.setattr(package, "command", lambda: cohabit)
+    kills = [5]
+    monkeypatch.setattr(_worker_process, "_oom_kills", lambda: kills[-1])
+    worker = make_worker(log=False)
+    for count, headline in ((5, False), (6, True), (None, True)):
+        worker.call("pid")
+        kills.append(count)
+        with pytest.raises(package.WorkerCrashed) as info:
+            worker.call("kill", signal.SIGKILL)
+        assert ("memory" in str(info.value)) == headline, str(info.value)
+
+
+def test_shared_memory_that_cannot_be_had(tmp_path) -> None:
+    """The call fails with what was wanted; smaller ones go on, and grow later."""
+    code = """
+import os, resource, cohabit
+with cohabit.Worker(setup="service:make") as worker:
+    worker.call("echo", bytes(100000))
+    size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    large, small = bytearray(64 << 20), [bytearray(3 << 20) for _ in range(4)]
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + (150 << 20), before[1]))
+    try:
+        worker.call("echo", [large] * 3)
+    except OSError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_AS, before)
+    for _ in range(3):
+        assert worker.call("echo", small) == small
+    assert worker.call("echo", large) == large
+"""
+    assert "no shared memory for" in places.run_caller(str(Path(sys.executable).parent.parent), code)
+
+
 def test_a_stopped_worker_is_ended(make_worker) -> None:
     worker = make_worker(heartbeat=0.1, heartbeat_timeout=0.5)
     pid = worker.call("pid")
@@ -203,6 +278,8 @@ def test_a_setup_that_fails_is_told(make_worker) -> None:
         make_worker("service:make_late", start_timeout=0.3, max_restarts=1).call("echo", 1)
     with pytest.raises(cohabit.WorkerStartError, match="2 times before it was ready.*SIGABRT"):
         make_worker("service:make_dying", max_restarts=1).call("echo", 1)
+    with pytest.raises(cohabit.WorkerStartError, match="service:make_nothing returned None"):
+        make_worker("service:make_nothing").call("echo", 1)
     with pytest.raises(cohabit.WorkerStartError, match="no Python in"):
         make_worker(env="/no/such/environment")
     with pytest.raises(cohabit.WorkerStartError, match="module:factory"):
