@@ -338,7 +338,7 @@ class Pool:
             return
         timeout = min(timeout, FOR_EVER)
         self.request_close_at(time.monotonic() + timeout)
-        if threading.current_thread() is not self.thread:
+        if threading.current_thread() not in (self.thread, self.spec.log.thread):
             self.over.wait(timeout + 10)
 
     def dismiss(self, error: WorkerError) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from . import _native_frames, _worker_keeper
 from . import _worker_main as wire
 from ._worker_errors import WorkerCrashed, WorkerStartError
+from ._worker_log import Log
 
 TAIL = 64 << 10
 LINE = 16 << 10  # longer lines are shown in parts
@@ -37,7 +38,7 @@ class Spec:
     settings: dict[str, Any]
     environ: dict[str, str]
     directory: str
-    log: Callable[[str], None]
+    log: Log
 
 
 def interpreter_of(env: str | os.PathLike[str] | None) -> str:
@@ -100,11 +101,7 @@ class Output:
         self.rest = b""
 
     def _write(self, line: bytes) -> None:
-        text = f"[{self.prefix}] {line.decode(errors='backslashreplace')}"
-        try:
-            self.log(text)
-        except Exception:  # a log that is closed or full must not end the supervision
-            pass
+        self.log(f"[{self.prefix}] {line.decode(errors='backslashreplace')}")
 
     def text(self) -> str:
         return b"".join(self.tail)[-TAIL:].decode(errors="replace")
@@ -153,7 +150,7 @@ class Process:
         self.oom_kills = _oom_kills()
         self.status_is_taken = False  # by somebody else, or by nobody: SIGCHLD is ignored
         self.over = threading.Event()
-        self.closing = self.lost = False
+        self.closing = self.lost = self.unread = False  # unread: its output is not read, because the log is full
         self.pinged: float | None = None
         self.heard = self.started = time.monotonic()
         self.crash_report = b""

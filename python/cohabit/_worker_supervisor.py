@@ -41,6 +41,7 @@ class Supervisor:
         self.keeper: Keeper | None = None
         self.selector = selectors.DefaultSelector()
         self.selector.register(pool.wake_out, selectors.EVENT_READ, self._woken)
+        pool.spec.log.room_again = pool.wake
 
     def run(self) -> None:
         pool = self.pool
@@ -69,6 +70,7 @@ class Supervisor:
                 lane.process.kill("the supervision failed")
         if self.keeper is not None:
             self.keeper.close()
+        pool.spec.log.close(2)
         with pool.lock:
             pool.closing = pool.closing or 0.0
             pool.dismiss(WorkerClosed(f"worker {pool.spec.name} was closed"))
@@ -111,6 +113,8 @@ class Supervisor:
         if closing is not None and not process.closing:
             process.closing = True
             process.tell(wire.CLOSE)
+        if process.unread and not self.pool.spec.log.is_full():
+            self._read_outputs(process)
         if lane.draining is not None and not lane.watched:
             lane.watched = True
             self._watch(process.link.socket, lambda: self._drain(lane, process))
@@ -145,8 +149,7 @@ class Supervisor:
         with pool.lock:
             lane.process, lane.state = process, STARTING
             lane.deadline = time.monotonic() + self.limits.start
-        for pipe in process.outputs:
-            self._watch(pipe, functools.partial(self._printed, process, pipe))
+        self._read_outputs(process)
         self._watch(process.control, lambda: self._controlled(lane, process))
         if process.pidfd is not None:
             self._watch(process.pidfd, lambda: self._bury(lane, None))
@@ -163,8 +166,17 @@ class Supervisor:
         lane.failures += 1
         self._pause_before_start(lane, f"a process could not be started: {error}")
 
+    def _read_outputs(self, process: Process) -> None:
+        process.unread = False
+        for pipe in process.outputs:
+            self._watch(pipe, functools.partial(self._printed, process, pipe))
+
     def _printed(self, process: Process, pipe: Any) -> None:
-        if not process.read_output(pipe):
+        if self.pool.spec.log.is_full():
+            process.unread = True
+            for each in process.outputs:
+                self._unwatch(each)
+        elif not process.read_output(pipe):
             self._unwatch(pipe)
 
     def _controlled(self, lane: Lane, process: Process) -> None:
@@ -266,10 +278,7 @@ class Supervisor:
     def _pause_before_start(self, lane: Lane, what: str) -> None:
         pause = 0.0 if lane.failures == 1 else min(0.1 * 2 ** min(lane.failures - 2, 20), self.limits.pause)
         lane.next_start = time.monotonic() + pause
-        try:
-            self.pool.spec.log(f"[{self._prefix(lane)}] {what}; the next one starts in {pause:g} s")
-        except Exception:
-            pass
+        self.pool.spec.log(f"[{self._prefix(lane)}] {what}; the next one starts in {pause:g} s")
 
     def _prefix(self, lane: Lane) -> str:
         return self.pool.spec.name if len(self.pool.lanes) == 1 else f"{self.pool.spec.name} {lane.index}"

@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from typing import Any, Callable, Union
 
 from ._worker_errors import WorkerStartError, WorkerTimeout
+from ._worker_log import Log
 from ._worker_pool import Limits, Pool, Ticket, again, seconds
 from ._worker_process import Spec, environ_for, interpreter_of
 from ._worker_supervisor import supervise
@@ -43,7 +44,7 @@ class Worker:
                  LD_LIBRARY_PATH and LD_PRELOAD name in this one's packages
     pickle       values that the protocol has no form for are pickled, if the object's `allow_pickle` agrees. Only
                  for environments whose code you trust as your own
-    log          called with each line that the processes print; default: to sys.stderr; False: not at all
+    log          called, in a thread, with each line that the processes print; default: to sys.stderr; False: not at all
     start_timeout      seconds until a process must be ready, its imports included
     heartbeat          seconds between signs of life
     heartbeat_timeout  seconds without a sign of life (a stuck or stopped interpreter) after which one is ended
@@ -72,7 +73,7 @@ class Worker:
         directory = _current_directory()
         settings = {"framework": framework, "setup": setup, "path": os.path.abspath(path) if path else directory, "pickle": pickle}
         python = interpreter_of(env)
-        spec = Spec(self.name, python, settings, environ_for(python, environ), directory, _log(log))
+        spec = Spec(self.name, python, settings, environ_for(python, environ), directory, Log(_writer(log)))
         limits = Limits(start_timeout, heartbeat, heartbeat_timeout, grace, max_pause, max_restarts, max_waiting)
         self._pool = supervise(Pool(spec, workers, limits))
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -240,7 +241,7 @@ def _current_directory() -> str:
         return "/"
 
 
-def _log(log: Callable[[str], Any] | bool | None) -> Callable[[str], Any]:
+def _writer(log: Callable[[str], Any] | bool | None) -> Callable[[str], Any]:
     if callable(log):
         return log
     if log is False:

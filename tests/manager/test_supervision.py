@@ -213,7 +213,8 @@ def test_descriptors_that_are_used_up_for_a_while(make_worker) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 2, before[1]))
     try:
         os.kill(pid, signal.SIGKILL)
-        while not any("could not be started" in line for line in lines):
+        end = time.monotonic() + 20
+        while not any("could not be started" in line for line in lines) and time.monotonic() < end:
             time.sleep(0.01)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -308,6 +309,44 @@ def test_much_output_is_prefixed_and_blocks_nothing(make_worker) -> None:
     assert worker.call("talk", 5000, 100, timeout=60) == 5000
     worker.close()
     assert sum(line.startswith("[test] line ") for line in lines) == 10000
+
+
+def test_a_log_that_blocks_stops_nothing_else(make_worker) -> None:
+    lines: list[str] = []
+    open_again = threading.Event()
+
+    def log(line: str) -> None:
+        open_again.wait(60)
+        lines.append(line)
+
+    worker = make_worker(log=log, heartbeat=0.1, heartbeat_timeout=1)
+    worker.wait_ready()
+    with pytest.raises(cohabit.WorkerTimeout):
+        worker.call("talk", 20000, 10, timeout=2)  # more than the log and the pipe hold
+    assert worker.call("echo", 1, timeout=30) == 1, "the late answer was taken"
+    pid = worker.call("pid", timeout=30)
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(cohabit.WorkerCrashed, match="no sign of life"):
+        worker.call("pid", timeout=30)
+    assert worker.call("pid", timeout=30) != pid and not lines
+    open_again.set()
+    worker.call("talk", 5000, 10, timeout=30)
+    worker.close(10)
+    printed = [line for line in lines if "line 4" in line]
+    assert printed and "line 4999" in printed[-1]
+
+
+def test_a_log_may_use_the_worker_and_close_it(make_worker) -> None:
+    told = []
+
+    def log(line: str) -> None:
+        told.append(worker.call("echo", line, timeout=30))
+        worker.close()
+
+    worker = make_worker(log=log)
+    worker.call("talk", 1, 1)
+    worker._pool.over.wait(30)
+    assert told and "line 0" in told[0]
 
 
 def test_close_lets_the_call_end_and_refuses_the_next(make_worker) -> None:
