@@ -13,6 +13,7 @@ ends the process in a C++ exception, paddle 3.3.1 computes with wrong elements. 
 from __future__ import annotations
 
 import ctypes
+import importlib
 from typing import Any, NamedTuple
 
 CPU = 1  # kDLCPU
@@ -79,9 +80,7 @@ class Tap:
     def _straight(self) -> Any:
         if self.__dlpack_device__()[0] != CPU:
             raise BufferError("its elements run backwards in memory (negative strides): make a contiguous copy of it first")
-        import numpy
-
-        return numpy.from_dlpack(self._value).copy()
+        return importlib.import_module("numpy").from_dlpack(self._value).copy()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, number = self._value.__dlpack_device__()

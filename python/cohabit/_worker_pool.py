@@ -72,6 +72,11 @@ class Ticket:
         self.queued = False
         self.phase = NEW
 
+    def tell(self) -> None:
+        begin = self.begin  # a thread that has begun takes it away
+        if begin is not None:
+            begin()
+
     def left(self) -> float | None:
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0)
 
@@ -138,8 +143,8 @@ class Pool:
                 ticket.turn.acquire()
                 ticket.queued = True
                 self.waiting.append(ticket)
-        if lane is not None and ticket.begin is not None:
-            ticket.begin()
+        if lane is not None:
+            ticket.tell()
 
     def _wait_for_turn(self, ticket: Ticket) -> None:
         if ticket.turn is None:
@@ -190,7 +195,10 @@ class Pool:
             process.reason = process.reason or f"it broke the protocol: {lie}"
             self.wake()
             raise process.crash() from None
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # which holds this frame, and that the process
 
     def _send_and_receive(self, ticket: Ticket, process: Process, name: str, frame: bytearray) -> tuple[int, memoryview]:
         link = process.link
@@ -274,8 +282,7 @@ class Pool:
             ticket.turn.release()  # type: ignore[union-attr]
         except RuntimeError:
             pass  # done, before that interrupt
-        if ticket.begin is not None:
-            ticket.begin()
+        ticket.tell()
         self.waiting.remove(ticket)
 
     def repair(self) -> None:

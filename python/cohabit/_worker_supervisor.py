@@ -28,8 +28,13 @@ _PASSING = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 def supervise(pool: Pool) -> Pool:
     """Starts its supervisor."""
-    pool.thread = threading.Thread(target=Supervisor(pool).run, name=f"cohabit-{pool.spec.name}", daemon=True)
-    pool.thread.start()
+    supervisor = Supervisor(pool)
+    pool.thread = threading.Thread(target=supervisor.run, name=f"cohabit-{pool.spec.name}", daemon=True)
+    try:
+        pool.thread.start()
+    except RuntimeError:  # no thread is to be had
+        supervisor.close_files()
+        raise
     return pool
 
 
@@ -74,12 +79,15 @@ class Supervisor:
         with pool.lock:
             pool.closing = pool.closing or 0.0
             pool.dismiss(WorkerClosed(f"worker {pool.spec.name} was closed"))
-            self.selector.close()
-            wake, pool.wake_in = pool.wake_in, -1
-            os.close(wake)
-            os.close(pool.wake_out)
+            self.close_files()
         pool.ready.set()
         pool.over.set()
+
+    def close_files(self) -> None:
+        self.selector.close()
+        wake, self.pool.wake_in = self.pool.wake_in, -1
+        os.close(wake)
+        os.close(self.pool.wake_out)
 
     def _pause(self) -> float:
         """Seconds until something is due, at most one heartbeat."""

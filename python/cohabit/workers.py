@@ -111,6 +111,7 @@ class Worker:
         finally:
             if timer is not None:
                 timer.cancel()
+            del future  # it holds the exception, which holds this frame
 
     def _enter(self, task: _Task, future: Future[Any]) -> None:
         self._more_threads()
@@ -198,11 +199,14 @@ class _Task:
             future.set_result(self.pool.exchange(self.ticket, *what))
         except BaseException as error:
             future.set_exception(error)
+        # An exception holds this frame, and the frame would hold the exception, and a process that has ended.
+        del self, future, what
 
     def _let_go(self) -> tuple[Future[Any], Any]:
-        """The ticket and this hold each other until the collector comes, but not arguments and a result."""
+        """Nothing is to wait for the collector: arguments, a result, a process."""
         result = self.future, self.what
         del self.future, self.what
+        self.ticket.begin = None
         return result
 
 

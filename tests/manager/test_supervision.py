@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import gc
 import os
 import resource
 import signal
@@ -139,6 +141,35 @@ def test_what_a_worker_starts_has_the_callers_preloads(make_worker, monkeypatch,
         assert worker.call("environ", "LD_PRELOAD") == (before or None)
 
 
+def test_a_process_that_has_ended_is_forgotten(make_worker) -> None:
+    """With its memory, at once: not when the collector comes."""
+    worker = make_worker(log=False)
+    worker.call("pid")
+
+    async def crash() -> None:
+        with pytest.raises(cohabit.WorkerCrashed):
+            await worker.acall("kill", signal.SIGKILL)
+        assert await worker.acall("echo", bytes(100000)) == bytes(100000)
+        with pytest.raises(ValueError):
+            await worker.acall("fail", "ValueError", "bad")
+
+    def kept() -> list[str]:
+        return [name for name in places.open_files() if "memfd:cohabit" in name]
+
+    before = len(kept())
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(4):
+            asyncio.run(crash())
+        end = time.monotonic() + 10
+        while len(kept()) > before + 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert len(kept()) <= before + 2
+    finally:
+        gc.enable()
+
+
 def test_a_worker_killed_while_idle_is_replaced(make_worker) -> None:
     worker = make_worker()
     pid = worker.call("pid")
@@ -220,6 +251,18 @@ def test_descriptors_that_are_used_up_for_a_while(make_worker) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert worker.call("pid", timeout=30) != pid
     assert len(os.listdir("/proc/self/fd")) <= files
+
+
+def test_where_no_thread_is_to_be_had_nothing_stays(make_worker, monkeypatch) -> None:
+    def refuse(thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    files = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            cohabit.Worker("test", setup="service:make", path=places.HERE)
+    assert len(os.listdir("/proc/self/fd")) == files
 
 
 def test_a_kill_is_no_want_of_memory(make_worker, monkeypatch, cohabit) -> None:
