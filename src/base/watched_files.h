@@ -34,7 +34,7 @@ class WatchedFiles {
   static WatchedFiles unpack(Unpacker& unpacker);
 
  private:
-  enum Asked : uint8_t { kNames = 1, kContent = 2, kLinks = 4 };
+  static constexpr unsigned kNames = 1, kContent = 2, kLinks = 4;  // what was asked
   struct State {
     uint8_t asked = 0;
     int error = 0;  // errno; 0: it is there

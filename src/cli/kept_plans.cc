@@ -1,5 +1,6 @@
 #include "cli/kept_plans.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -39,12 +41,17 @@ void pack_list(Packer& packer, const std::vector<std::string>& list) {
   for (const std::string& text : list) packer.text(text);
 }
 
-// Another build may plan otherwise.
+// Another build may plan otherwise: the command itself, or the library that Python has loaded.
 void pack_ourselves(Packer& packer) {
   packer.text(COHABIT_VERSION);
   packer.number(::geteuid());
+  Dl_info info{};
   struct stat status{};
-  if (::stat("/proc/self/exe", &status) != 0) return;
+  if (::dladdr(reinterpret_cast<const void*>(&pack_ourselves), &info) == 0 || !info.dli_fname)
+    return;
+  const bool is_library =
+      ::stat(info.dli_fname, &status) == 0 && std::strstr(info.dli_fname, ".so");
+  if (!is_library && ::stat("/proc/self/exe", &status) != 0) return;
   for (const int64_t number :
        {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
         int64_t{status.st_size}, int64_t{status.st_mtim.tv_sec}, int64_t{status.st_mtim.tv_nsec}})

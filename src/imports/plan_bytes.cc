@@ -104,10 +104,11 @@ void visit(Way& way, T& value) {
     way.number(line);
     way.text(error);
   } else if constexpr (std::is_same_v<Kind, Undecided>) {
-    auto& [file, line, what] = value;
+    auto& [file, line, what, may_fail] = value;
     way.text(file);
     way.number(line);
     way.text(what);
+    way.number(may_fail);
   } else if constexpr (std::is_same_v<Kind, PlanEvent>) {
     auto& [kind, index] = value;
     way.number(kind);
