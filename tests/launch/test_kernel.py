@@ -56,7 +56,7 @@ image = (numpy.arange(64 * 64 * 3) % 255).reshape(64, 64, 3).astype("uint8")
 good, png = cv2.imencode(".png", image)
 print(good and (cv2.imdecode(png, 1) == image).all())''')
 begin = time.monotonic()
-result["interrupted"] = run("import time; print('ready', flush=True); time.sleep(100)", manager.interrupt_kernel)
+result["interrupted"] = run("import sys, time; sys.stdout.write('ready\\\\n'); sys.stdout.flush(); time.sleep(100)", manager.interrupt_kernel)
 result["after"] = time.monotonic() - begin
 result["alive"] = run("print(6 * 7)")
 client.stop_channels()
