@@ -265,12 +265,17 @@ Result<void> Simulation::State::check_versions_of(ObjectId id, const elf::Versio
                           need.name, display_name(id)));
 }
 
+// The beginning of _dl_check_map_versions: of the first record only.
+Result<void> Simulation::State::check_version_record(ObjectId id) const {
+  const uint16_t record = elf(id).version_needs_record;
+  if (record == 1 || !rule(Rule::kVersionRecords)) return {};
+  return fail(
+      fmt::format("{}: unsupported version {} of Verneed record", display_name(id), record));
+}
+
 Result<void> Simulation::State::check_versions(ObjectId id) {
   if (object(id).versions_checked || !rule(Rule::kVersionCheck)) return {};
   object(id).versions_checked = true;
-  if (elf(id).version_needs_record != 1 && rule(Rule::kVersionRecords))
-    return fail(fmt::format("{}: unsupported version {} of Verneed record", display_name(id),
-                            elf(id).version_needs_record));
   std::optional<Error> first;  // all are looked at, the first is reported
   for (const elf::VersionNeed& need : elf(id).version_needs)
     if (auto checked = check_versions_of(id, need); !checked && !first) first = checked.error();

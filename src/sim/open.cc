@@ -70,6 +70,7 @@ Result<void> Simulation::State::map_opened(ObjectId id, bool deepbind, size_t fi
   if (auto outcome = map_dependencies(id, {}, base); !outcome) return outcome;
   const std::vector<ObjectId> search_list = object(id).search_list;
   for (const ObjectId member : search_list) {
+    if (auto checked = check_version_record(object(member).real); !checked) return checked;
     if (auto checked = check_versions(object(member).real); !checked) return checked;
     if (auto checked = check_relr(object(member).real); !checked) return checked;
   }

@@ -202,11 +202,9 @@ bool Simulation::State::start() {
   place_loader();
   const std::vector<ObjectId> loaded = namespaces[0].loaded;
   for (const ObjectId id : loaded) {
-    if (auto checked = check_versions(id); !checked) {
-      const bool fatal = elf(id).version_needs_record != 1;
-      return refuse((fatal ? "error while loading shared libraries: " : "") +
-                    checked.error().message);
-    }
+    if (auto checked = check_version_record(id); !checked)
+      return refuse("error while loading shared libraries: " + checked.error().message);
+    if (auto checked = check_versions(id); !checked) return refuse(checked.error().message);
     if (auto checked = check_relr(id); !checked)
       return refuse("error while loading shared libraries: " + checked.error().message);
   }

@@ -79,6 +79,7 @@ struct Simulation::State {
   Result<ObjectId> map_object(const MapRequest& request);
   Result<void> map_dependencies(ObjectId id, const std::vector<ObjectId>& preloads,
                                 const MapRequest& base);
+  Result<void> check_version_record(ObjectId id) const;
   Result<void> check_versions(ObjectId id);
   Result<void> check_relr(ObjectId id) const;
   Result<void> protect_relro(ObjectId id) const;
