@@ -8,3 +8,10 @@ foreach(table ${tables})
        CONTENT "R\"table(@text@)table\"\n" @ONLY)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
 endforeach()
+
+# And what `cohabit verify` runs in its children: the command starts it from memory.
+set(program ${PROJECT_SOURCE_DIR}/runtime/verify/verified_run.py)
+file(READ ${program} text)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/verified_run.inc
+     CONTENT "R\"program(@text@)program\"\n" @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${program})

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "actions/runtime_library.h"
@@ -27,6 +28,7 @@ namespace cohabit {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
 
 // The descriptors by which the child knows its channel, and libcohabit_crash.so its file.
 constexpr int kChannel = 3, kCrashFile = 4;
@@ -113,6 +115,29 @@ void place_descriptors(const Child& child) {
   ::_exit(127);
 }
 
+std::string text_at(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<uint64_t> bytes_at(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_unsigned()) return {};
+  return found->get<uint64_t>();
+}
+
+VerifiedDevice device_of(const Json& json) {
+  VerifiedDevice device;
+  device.framework = text_at(json, "framework");
+  device.device = text_at(json, "device");
+  device.name = text_at(json, "name");
+  device.compute_capability = text_at(json, "compute_capability");
+  device.total = bytes_at(json, "total");
+  device.allocated = bytes_at(json, "allocated");
+  device.cached = bytes_at(json, "cached");
+  return device;
+}
+
 // What the child has told so far.
 class Account {
  public:
@@ -135,18 +160,17 @@ class Account {
     if (kind == "step") step_ = text;
     if (kind == "wrong" || kind == "exception" || kind == "done") ending_ = kind;
     if (kind == "wrong" || kind == "exception") said_ = text;
-    if (kind == "version") {
-      const size_t gap = std::min(text.find(' '), text.size());
-      versions_.emplace_back(text.substr(0, gap), text.substr(std::min(gap + 1, text.size())));
-    }
+    take_told(line, told_);
   }
 
   std::string rest_, step_ = "start", ending_, said_;
-  std::vector<std::pair<std::string, std::string>> versions_;
+  VerifiedRun told_;
 };
 
 void Account::conclude(int status, bool timed_out, VerifiedRun& run) const {
-  run.versions = versions_;
+  const double seconds = run.seconds;
+  run = told_;
+  run.seconds = seconds;
   if (timed_out) {
     run.outcome = Outcome::kHang;
     run.detail = fmt::format("still at \"{}\" when its time was over", step_);
@@ -203,6 +227,32 @@ std::string read_whole(int file) {
 }
 
 }  // namespace
+
+void take_told(const std::string& line, VerifiedRun& run) {
+  const size_t space = std::min(line.find(' '), line.size());
+  const std::string kind = line.substr(0, space);
+  const std::string text = line.substr(std::min(space + 1, line.size()));
+  const size_t gap = std::min(text.find(' '), text.size());
+  const std::pair<std::string, std::string> pair = {text.substr(0, gap),
+                                                    text.substr(std::min(gap + 1, text.size()))};
+  if (kind == "version") {
+    run.versions.push_back(pair);
+  } else if (kind == "metadata") {
+    run.other_metadata.push_back(pair);
+  } else if (kind == "note") {
+    run.notes.push_back(text);
+  } else if (kind == "device" || kind == "library") {
+    const Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object()) return;
+    if (kind == "device")
+      run.devices.push_back(device_of(json));
+    else
+      run.libraries.emplace_back(text_at(json, "path"), text_at(json, "version"));
+  } else {
+    return;
+  }
+  run.told.push_back(line);
+}
 
 std::string_view outcome_name(Outcome outcome) {
   static constexpr std::string_view kNames[] = {"ok", "exception", "signal", "hang",

@@ -181,17 +181,10 @@ Result<void> examine_one(const DoctorOptions& options, World& world, const Seque
   return {};
 }
 
-bool is_found(const std::vector<cuda::DriverLibrary>& libraries) {
-  return std::any_of(libraries.begin(), libraries.end(),
-                     [](const auto& library) { return !library.found_by.empty(); });
-}
-
 // A GPU is there, or its driver is asked for: what happens after the imports counts too.
 Result<void> prepare_gpu(const DoctorOptions& options, const cuda::GpuHost& host, World& world) {
-  const bool driver_is_there = is_found(host.libcuda);
   const bool asked = options.assume_gpu || !options.host.driver.empty() || !options.host.sm.empty();
-  if (asked || (host.has_gpu() && driver_is_there)) return assume_gpu(world, driver_is_there);
-  return {};
+  return asked ? assume_gpu(world, host.has_driver()) : assume_gpu_that_is_there(world, host);
 }
 
 // What files and metadata say, found on another core while the plans are made.

@@ -11,6 +11,7 @@
 
 #include "cli/kept_plans.h"
 #include "cli/program.h"
+#include "facts/cuda/gpu_host.h"
 #include "facts/host/machine.h"
 #include "facts/python/distributions.h"
 #include "facts/python/interpreter.h"
@@ -64,6 +65,8 @@ Asked what_is_asked(World& world, const std::vector<std::string>& imports);
 // From here on processes are examined as on a machine with a GPU: what is opened after the imports
 // too. `driver_is_there`: ld.so finds its libraries; else others stand in for them.
 Result<void> assume_gpu(World& world, bool driver_is_there);
+// The same where this machine has one, and ld.so finds its driver.
+Result<void> assume_gpu_that_is_there(World& world, const cuda::GpuHost& host);
 // A plan's request, run in a process that is simulated as it goes; the sequence has no name yet.
 Sequence plan_request(World& world, const python::PlanRequest& request);
 // What an import would open, in a process that is never started. `environment`: its variables.

@@ -26,12 +26,47 @@ std::string crash_text(const VerifiedRow& row) {
   return text;
 }
 
+std::string size_text(std::optional<uint64_t> bytes, std::string_view what) {
+  if (!bytes) return "";
+  return fmt::format(", {:.1f} MiB {}", static_cast<double>(*bytes) / (1 << 20), what);
+}
+
+std::string version_of(const VerifiedRun& run, const std::string& module) {
+  for (const auto& [name, version] : run.versions)
+    if (name == module) return version;
+  return "-";
+}
+
+// What ran on GPUs. That something runs on the CPU is no news.
+std::string devices_text(const VerifiedRun& run) {
+  std::string text;
+  for (const VerifiedDevice& device : run.devices) {
+    if (device.device == "cpu") continue;
+    const std::string capability = device.compute_capability.empty()
+                                       ? ""
+                                       : ", compute capability " + device.compute_capability;
+    text +=
+        fmt::format("    {} on {}: {}{}{}{}{}\n", report::printable(device.framework),
+                    report::printable(device.device), report::printable(device.name),
+                    report::printable(capability), size_text(device.total, "in all"),
+                    size_text(device.allocated, "allocated"), size_text(device.cached, "cached"));
+  }
+  return text;
+}
+
 std::string row_text(const VerifiedRow& row) {
   std::string text = fmt::format("import {}: {} ({:.1f} s{}), predicted {}{}\n",
                                  fmt::join(row.imports, ", "), outcome_name(row.run.outcome),
                                  row.run.seconds, row.cached ? ", an earlier run" : "",
                                  row.predicted, row.agrees() ? "" : ": they differ");
   if (!row.run.detail.empty()) text += fmt::format("    {}\n", report::printable(row.run.detail));
+  text += devices_text(row.run);
+  for (const std::string& note : row.run.notes)
+    text += fmt::format("    {}\n", report::printable(note));
+  for (const auto& [module, distributions] : row.run.other_metadata)
+    text += fmt::format("    {} says it is {}; its metadata says {}\n", report::printable(module),
+                        report::printable(version_of(row.run, module)),
+                        report::printable(distributions));
   text += crash_text(row);
   for (const PredictedError& error : row.errors)
     text += fmt::format("    {} {}: {}\n", error.explains ? "explained by" : "predicted",
@@ -47,8 +82,24 @@ Json frames_json(const std::vector<NativeFrame>& frames) {
   return json;
 }
 
+Json device_json(const VerifiedDevice& device) {
+  Json json = {{"framework", device.framework},
+               {"device", device.device},
+               {"name", device.name},
+               {"compute_capability", device.compute_capability}};
+  const std::pair<const char*, std::optional<uint64_t>> sizes[] = {
+      {"total", device.total}, {"allocated", device.allocated}, {"cached", device.cached}};
+  for (const auto& [key, bytes] : sizes) json[key] = bytes ? Json(*bytes) : Json();
+  return json;
+}
+
 Json row_json(const VerifiedRow& row) {
-  Json versions = Json::object(), errors = Json::array();
+  Json versions = Json::object(), errors = Json::array(), devices = Json::array(),
+       libraries = Json::array(), metadata = Json::object();
+  for (const VerifiedDevice& device : row.run.devices) devices.push_back(device_json(device));
+  for (const auto& [path, version] : row.run.libraries)
+    libraries.push_back({{"path", path}, {"version", version}});
+  for (const auto& [module, says] : row.run.other_metadata) metadata[module] = says;
   for (const auto& [module, version] : row.run.versions) versions[module] = version;
   for (const PredictedError& error : row.errors)
     errors.push_back(
@@ -61,6 +112,10 @@ Json row_json(const VerifiedRow& row) {
           {"agrees", row.agrees()},
           {"seconds", row.run.seconds},
           {"versions", versions},
+          {"other_metadata", metadata},
+          {"notes", row.run.notes},
+          {"devices", devices},
+          {"libraries", libraries},
           {"frames", frames_json(row.run.frames)},
           {"cached", row.cached}};
 }

@@ -8,11 +8,13 @@
 
 #include "actions/verify.h"
 #include "base/read_file.h"
+#include "base/variables.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/examine.h"
 #include "cli/verified_row.h"
 #include "cli/verify_runs.h"
+#include "facts/cuda/gpu_host.h"
 #include "repair/repair.h"
 
 namespace cohabit {
@@ -78,6 +80,10 @@ Result<int> verify(const VerifyOptions& options) {
   if (auto found = find_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
   world.machine = read_machine(tree, world.python->elf_machine, "", world.python->elf_interpreter);
+  const cuda::GpuHost gpu =
+      cuda::read_gpu_host(tree, world.machine, variable_of(own_variables(""), "LD_LIBRARY_PATH"));
+  if (auto done = assume_gpu_that_is_there(world, gpu); !done)
+    return tl::unexpected<Error>(done.error());
   const auto orders = orders_asked(options, world);
   if (!orders) return tl::unexpected<Error>(orders.error());
   auto rows = verify_orders(world, *repair, *orders, options.request,

@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr size_t kMostRuns = 1000;
 constexpr size_t kLargestFile = size_t{4} << 20;
 
@@ -94,22 +94,20 @@ std::string cache_file(const std::string& prefix) {
 }
 
 Json run_json(const VerifiedRow& row) {
-  Json versions = Json::object();
-  for (const auto& [module, version] : row.run.versions) versions[module] = version;
-  return {{"predicted", row.predicted}, {"seconds", row.run.seconds}, {"versions", versions}};
+  return {{"predicted", row.predicted}, {"seconds", row.run.seconds}, {"told", row.run.told}};
 }
 
 // Whether it is one that run_json has made.
 bool read_run(const Json& json, VerifiedRow& row) {
   if (!json.is_object() || !json.contains("predicted") || !json["predicted"].is_string() ||
-      !json.contains("seconds") || !json["seconds"].is_number() || !json.contains("versions") ||
-      !json["versions"].is_object())
+      !json.contains("seconds") || !json["seconds"].is_number() || !json.contains("told") ||
+      !json["told"].is_array())
     return false;
   VerifiedRun run;
   run.seconds = json["seconds"].get<double>();
-  for (const auto& [module, version] : json["versions"].items()) {
-    if (!version.is_string()) return false;
-    run.versions.emplace_back(module, version.get<std::string>());
+  for (const Json& line : json["told"]) {
+    if (!line.is_string()) return false;
+    take_told(line.get<std::string>(), run);
   }
   row.predicted = json["predicted"].get<std::string>();
   row.run = std::move(run);

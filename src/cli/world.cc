@@ -61,6 +61,11 @@ Result<void> assume_gpu(World& world, bool driver_is_there) {
   return {};
 }
 
+Result<void> assume_gpu_that_is_there(World& world, const cuda::GpuHost& host) {
+  if (host.has_gpu() && host.has_driver()) return assume_gpu(world, true);
+  return {};
+}
+
 std::vector<std::string> find_frameworks(const World& world) {
   python::Finder finder(world.tree, *world.python);
   std::vector<std::string> found;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
 #include "base/rows.h"
 #include "facts/elf/library_names.h"
 
@@ -80,6 +81,28 @@ Attempts with_versions(const std::string& name, const std::string& full) {
   return attempts;
 }
 
+// Paths that exist, part by part from the opener's directory; in the order of their names.
+std::vector<std::string> files_like(std::string_view pattern, const Opener& opener,
+                                    const Tree& tree) {
+  if (opener.directories.empty()) return {};
+  std::vector<std::string> found = {opener.directories.front()};
+  for (const std::string_view part : split(pattern, '/')) {
+    std::vector<std::string> next;
+    for (const std::string& directory : found) {
+      if (part.find('*') == part.npos) {
+        next.push_back(join_normal(directory, part));
+        continue;
+      }
+      for (const std::string& name : tree.list(directory))
+        if (matches_pattern(part, name) && next.size() < kMostOpens)
+          next.push_back(fmt::format("{}/{}", directory, name));
+    }
+    found = std::move(next);
+  }
+  std::erase_if(found, [&](const std::string& path) { return !tree.stat(path); });
+  return found;
+}
+
 bool has_row_for(const std::string& name, const Opener& opener) {
   return std::any_of(later_rows().begin(), later_rows().end(), [&](const LaterRow& row) {
     std::string_view pattern = row.names;
@@ -123,8 +146,12 @@ bool matches(const LaterRow& row, const Opener& opener) {
          matches_pattern(row.opener, std::string(opener.image->elf.soname.value_or("")));
 }
 
-std::vector<Attempts> opens_of(const LaterRow& row, const Opener& opener) {
+std::vector<Attempts> opens_of(const LaterRow& row, const Opener& opener, const Tree& tree) {
   std::vector<Attempts> opens;
+  if (const auto files = after(row.names, "files:")) {
+    for (std::string& path : files_like(*files, opener, tree)) opens.push_back({std::move(path)});
+    return opens;
+  }
   const auto strings = after(row.names, "strings:"), versioned = after(row.names, "versioned:");
   if (!strings && !versioned) {
     Attempts attempts;

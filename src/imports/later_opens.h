@@ -56,7 +56,7 @@ bool matches(const LaterRow& row, const Opener& opener);
 
 // One open: names to be tried, one after the other.
 using Attempts = std::vector<std::string>;
-std::vector<Attempts> opens_of(const LaterRow& row, const Opener& opener);
+std::vector<Attempts> opens_of(const LaterRow& row, const Opener& opener, const Tree& tree);
 // What no row of the table accounts for.
 std::vector<Attempts> own_parts(const Opener& opener, const Tree& tree);
 // The file that one of these names means where the opener's own libraries are; empty: none.

@@ -59,7 +59,7 @@ void LaterOpens::find_rows(const Simulation& simulation, ObjectId id, Known& kno
   for (const python::LaterRow& row : python::later_rows()) {
     if (row.phase == Phase::kNever || (row.needs_gpu() && !gpu_)) continue;
     if (!python::matches(row, opener)) continue;
-    for (python::Attempts& attempts : python::opens_of(row, opener)) {
+    for (python::Attempts& attempts : python::opens_of(row, opener, tree)) {
       std::string own = python::own_file(attempts, opener, tree);
       known.intents.push_back({&row, row.phase, std::move(attempts), std::move(own)});
     }

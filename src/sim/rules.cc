@@ -59,6 +59,7 @@ constexpr std::array<std::string_view, kRuleCount> kNames = {
     "relr-version",
     "cpu-level",
     "indirect-access",
+    "loader-malloc",
 };
 
 }  // namespace

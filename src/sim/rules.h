@@ -65,6 +65,7 @@ enum class Rule {
   kRelrVersion,            // DT_RELR needs the version GLIBC_ABI_DT_RELR
   kCpuLevel,               // a level of x86 that this CPU has not is refused
   kIndirectAccess,         // GNU_PROPERTY_1_NEEDED_INDIRECT_EXTERN_ACCESS
+  kLoaderMalloc,           // ld.so asks for its own malloc on behalf of the program
   kCount
 };
 

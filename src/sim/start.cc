@@ -155,6 +155,32 @@ void Simulation::State::place_loader() {
   loaded.insert(std::find(loaded.begin(), loaded.end(), *(at - 1)) + 1, rtld);
 }
 
+// __rtld_malloc_init_real of elf/dl-minimal.c (glibc 2.32): ld.so looks malloc and its like up as
+// the program would, and as data, so that a canonical PLT entry of the program is a definition. Of
+// what the program itself refers to that makes a second provider, in ld.so's log and in ours;
+// lookups without a reference are no bindings.
+void Simulation::State::find_loader_malloc() {
+  if (!since(32) || !rule(Rule::kLoaderMalloc)) return;
+  const bool arm = sim.machine_.elf_machine == elf::EM_AARCH64;
+  const std::string_view version = arm ? "GLIBC_2.17" : "GLIBC_2.2.5";
+  const auto& references = sim.images_[object(program).image].references;
+  enter_scope(program);
+  for (const std::string_view name : {"calloc", "free", "malloc", "realloc"})
+    for (uint32_t slot = 0; slot < references.size(); slot++) {
+      const uint32_t symbol = references[slot].symbol;
+      if (elf(program).symbol_name(symbol) != name) continue;
+      const elf::Version* wanted = elf(program).version_of(symbol);
+      if (!wanted || wanted->name != version) continue;
+      Reference as_data = references[slot];
+      as_data.kind = RefKind::kData;
+      const Found found = lookup(as_data, 0);
+      if (found.object != kNone)
+        sim.bindings_.push_back(
+            {program, found.object, symbol, found.symbol, slot, RefKind::kData, call});
+      break;
+    }
+}
+
 bool Simulation::State::start_relocation() {
   const auto refuse_relocation = [&](const std::string& message) {
     if (access_refused) return refuse(message);
@@ -170,6 +196,7 @@ bool Simulation::State::start_relocation() {
     if (auto relocated = relocate(order[i], lazy_allowed); !relocated)
       return refuse_relocation(relocated.error().message);
   }
+  find_loader_malloc();
   const auto& list = object(program).search_list;
   const bool loader_needed = std::find(list.begin(), list.end(), rtld) != list.end();
   if (rtld != kNone && loader_needed && rule(Rule::kLoaderRelocatedLast)) {

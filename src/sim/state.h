@@ -220,6 +220,7 @@ struct Simulation::State {
   std::vector<ObjectId> preload_all();
   void place_loader();
   bool start_relocation();
+  void find_loader_malloc();
   bool refuse(const std::string& message);
   void apply_close(const LoaderCall& call, CallResult& result);
   ObjectId caller_of(const LoaderCall& call);

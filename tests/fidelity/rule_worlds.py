@@ -300,6 +300,11 @@ REFUSED = {
               arch="x86_64"),
         world(lib("d1/liba.so", defs=[d("s", type="object", vis="protected")], properties=ACCESS),
               program(["liba.so"], [ref("s", "copy")], rpath="@W@/d1"), arch="aarch64")],
+    # A canonical PLT entry, as of a program that is not position independent and takes the address.
+    "loader-malloc": [
+        world(program(refs=[ref(name, "pltnow", value=value, version=version, file="libc.so.6")]), arch=arch)
+        for arch, version in (("x86_64", "GLIBC_2.2.5"), ("aarch64", "GLIBC_2.17"))
+        for name, value in (("malloc", True), ("free", True), ("realloc", False), ("calloc", True))],
 }
 
 # Rules that this machine cannot show on this architecture: why. docs/fidelity.md says more.

@@ -44,12 +44,13 @@ class Truth:
         self.broken = False  # ld.so failed by itself: an assertion, a crash
         self.made = set()    # files of the world, as real paths inside
         self.program = self.executable = ""
+        self.referenced = set()  # names that the program itself refers to
 
     def distinct_bindings(self, lazy):
         """Without repetition for the same two link maps."""
         seen, rows = set(), []
         for row in self.bindings:
-            if row[0] == self.executable and row[2] in OF_LD_SO_ITSELF:
+            if row[0] == self.executable and row[2] in OF_LD_SO_ITSELF and row[2] not in self.referenced:
                 continue  # ld.so asks for these itself, on behalf of the program (dl-minimal.c)
             if row[:7] not in seen:
                 seen.add(row[:7])
@@ -109,6 +110,8 @@ def run(world, place, timeout=20):
     truth.program = program
     truth.executable = place.inside(os.path.realpath(place.outside(program)))
     truth.broken = rc < 0 or rc > 128 or any("Inconsistency detected" in m for m in truth.messages)
+    truth.referenced = {ref["name"] for file in world["files"] if file["path"] == world["program"] and "lib" in file
+                        for ref in file["lib"].get("refs", ())}
     truth.made = {place.inside(p) for p in reader.paths}
     return truth
 

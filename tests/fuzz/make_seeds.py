@@ -138,6 +138,24 @@ def seeds_why():
         yield f"log-{number}", b"\0" + data
 
 
+def seeds_snapshot():
+    head = b"cohabit-snapshot 1\nname\ta\nmade\t2026-01-31T12:00:00Z\nprefix\t/env\n"
+    notes = (b"reason\tbefore `pip install x%09y`\nautomatic\t\nfindings-of\torders\npackage\ttorch\t2.6.0\n"
+             b"variable\tCUDA_HOME\t00ff\nfinding\tf1\terror\tCB101\t%23 headline\n")
+    digest = b"0123456789abcdef" * 4
+    rows = [b"d\tbin\t755\t0\t0", b"f\tbin/python\t755\t0\t0\t12\t-5\t" + digest + b"\tread\tabc-1", b"l\tlib64\tlib", b"o\tpipe",
+            b"f\tz%0a%25\t4755\t1\t1\t0\t9\t" + digest + b"\tclaimed\t0"]
+    yield "empty", b""
+    yield "head", head + b"files\n"
+    yield "notes", head + notes + b"files\n"
+    yield "files", head + b"files\n" + b"".join(row + b"\n" for row in rows)
+    for number, path in enumerate((b"../out", b"/abs", b"a//b", b"a/../../b", b".", b"a%00b", b"%2e%2e/x", b"a/..")):
+        yield f"path-{number}", head + b"files\no\t" + path + b"\n"
+    for number, row in enumerate((b"f\ta", b"d\ta\t99999\t0\t0", b"l\ta\t", b"f\ta\t755\t-1\t0\t1\t1\t" + digest + b"\tread\t..",
+                                  b"x\ta", b"d\tb\t755\t0\t0\nd\ta\t755\t0\t0")):
+        yield f"row-{number}", head + b"files\n" + row + b"\n"
+
+
 def main():
     targets = {n[6:]: f for n, f in globals().items() if n.startswith("seeds_")}
     for target in sys.argv[1:] or sorted(targets):

@@ -1,6 +1,7 @@
 """cohabit snapshot, snapshots, diff and restore on small environments."""
 from __future__ import annotations
 
+import datetime
 import fcntl
 import json
 import os
@@ -12,8 +13,15 @@ import threading
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 import world
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "data" / "schema"
+
+
+def schema(name: str) -> dict:
+    return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
 
 
 def test_restore_gives_everything_back(environment, call) -> None:
@@ -127,6 +135,7 @@ def test_diff(environment, call) -> None:
     done = call(environment, "diff", "a", "--format", "json", code=1,
                 variables={"CUDA_HOME": "/opt/other", "NEW": "1"})
     text = json.loads(done.stdout)
+    jsonschema.validate(text, schema("diff"))
     assert {row["name"]: (row["from"], row["to"]) for row in text["packages"]} == {
         "alpha": ("1.0", None), "beta": ("1.0", "2.0"), "delta": (None, "1")}
     files = {row["path"].split("site-packages/")[-1]: row["change"] for row in text["files"]}
@@ -139,6 +148,35 @@ def test_diff(environment, call) -> None:
     call(environment, "snapshot", "b")
     assert "beta 1.0 -> 2.0" in call(environment, "diff", "a", "b", code=1).stdout
     assert "do not differ" in call(environment, "diff", "b", "b").stdout
+    same = json.loads(call(environment, "diff", "b", "b", "--format", "json").stdout)
+    jsonschema.validate(same, schema("diff"))
+    assert same["files"] == same["packages"] == [] and (same["before"], same["after"]) == ("b", "b")
+
+
+def test_list_as_json(environment, call) -> None:
+    listed = json.loads(call(environment, "snapshots", "--format", "json").stdout)
+    jsonschema.validate(listed, schema("snapshots"))
+    assert listed["snapshots"] == []
+    call(environment, "snapshot", "a")
+    call(environment, "snapshot", "b")
+    listed = json.loads(call(environment, "snapshots", "--format", "json").stdout)
+    jsonschema.validate(listed, schema("snapshots"))
+    assert [(row["name"], row["automatic"]) for row in listed["snapshots"]] == [("a", False), ("b", False)]
+    assert datetime.datetime.fromisoformat(listed["snapshots"][0]["made"].replace("Z", "+00:00")).tzinfo is not None
+
+
+@pytest.mark.parametrize("kind, change", [
+    ("link", lambda env: (env.site / "beta.py").unlink() or (env.site / "beta.py").symlink_to("/nowhere")),
+    ("directory", lambda env: (env.site / "beta.py").unlink() or (env.site / "beta.py").mkdir()),
+    ("other", lambda env: (env.site / "beta.py").unlink() or os.mkfifo(env.site / "beta.py")),
+])
+def test_diff_of_kinds_has_the_schema(environment, call, kind: str, change) -> None:
+    call(environment, "snapshot", "a")
+    change(environment)
+    found = json.loads(call(environment, "diff", "a", "--format", "json", code=1).stdout)
+    jsonschema.validate(found, schema("diff"))
+    row, = [row for row in found["files"] if row["path"].endswith("/beta.py")]
+    assert (row["before"]["kind"], row["after"]["kind"]) == ("file", kind)
 
 
 def test_names_and_removal(environment, call) -> None:

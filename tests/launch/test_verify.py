@@ -29,7 +29,8 @@ OUTCOMES = {
     "crashing_module": ("signal", 'signal 11 (Segmentation fault) at "import crashing_module"'),
     "hanging_module": ("hang", 'still at "import hanging_module" when its time was over'),
     "leaving_module": ("exception", 'exit code 3 at "import leaving_module"'),
-    "paddle": ("wrong-result", 'a computed value is not the right one, at "compute with paddle"'),
+    "paddle": ("wrong-result", "a computed value is not the right one: a product of matrices gives 0.0, not 64, at "
+               '"compute with paddle on cpu: product"'),
 }
 
 
@@ -71,6 +72,78 @@ def test_files_of_the_current_directory_do_not_shadow(cohabit: str, tmp_path: Pa
     done = subprocess.run([cohabit, "verify", sys.executable, "--imports", "json"], cwd=tmp_path,
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout.startswith("import json: ok")
+
+
+# --- devices, versions and what they say
+
+# Has the name of a framework of GPUs, and one of them.
+STAND_IN = """
+import contextlib, types
+__version__ = "14.2.0"
+class Array:
+    def __init__(self, value): self.value = value
+    def __matmul__(self, other): return Array({product})
+    def __mul__(self, other): return self
+    def __getitem__(self, at): return self.value
+    def mean(self): return 0.5
+    def min(self): return 0.001
+    def max(self): return 0.999
+def ones(shape, dtype="float64"): return Array(64.0)
+def eye(size): return Array(2.0)
+def ElementwiseKernel(*words): return lambda x: Array(4.0)
+class Device(contextlib.nullcontext):
+    def __init__(self, number): super().__init__(); assert number in (0, 1)
+class Pool:
+    def used_bytes(self): return 512
+    def free_bytes(self): return 1024
+def get_default_memory_pool(): return Pool()
+fft = types.SimpleNamespace(fft=lambda x: Array(64.0))
+linalg = types.SimpleNamespace(solve=lambda a, b: Array(0.5))
+random = types.SimpleNamespace(rand=lambda n: Array(0.5))
+class runtime:
+    class CUDARuntimeError(RuntimeError): pass
+    getDeviceCount = staticmethod(lambda: 2)
+    getDeviceProperties = staticmethod(lambda n: dict(name=b"Stand-in %d" % n, major=9, minor=n, totalGlobalMem=(n + 1) << 30))
+cuda = types.SimpleNamespace(Device=Device, runtime=runtime)
+"""
+
+
+def test_every_device_is_computed_on(verify, tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text(STAND_IN.replace("{product}", "64.0"))
+    status, (run,) = verify("--imports", "cupy")
+    assert (status, run["outcome"], run["detail"]) == (0, "ok", "")
+    assert run["devices"] == [
+        {"framework": "cupy", "device": f"cuda:{n}", "name": f"Stand-in {n}", "compute_capability": f"9.{n}", "total": (n + 1) << 30,
+         "allocated": 512, "cached": 1024} for n in (0, 1)]
+
+
+def test_a_wrong_value_names_device_and_computation(verify, tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text(STAND_IN.replace("{product}", "float('nan')"))
+    status, (run,) = verify("--imports", "cupy")
+    assert status == 1 and run["outcome"] == "wrong-result" and run["devices"] == []
+    assert run["detail"] == ('a computed value is not the right one: a product of matrices gives nan, not 64, at '
+                             '"compute with cupy on cuda:0: product"')
+
+
+def test_versions_of_loaded_libraries(verify) -> None:
+    _, (run,) = verify("--imports", "zlib")
+    if any("libz" in library["path"] for library in run["libraries"]):  # else it is built into this Python
+        import zlib
+        assert zlib.ZLIB_RUNTIME_VERSION in [library["version"] for library in run["libraries"]]
+    assert run["other_metadata"] == {}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="older Pythons cannot tell which distribution brings a module")
+def test_a_module_of_another_version_than_its_metadata(verify, tmp_path: Path) -> None:
+    for name, version in (("told", "2.0"), ("same", "2.0+local")):
+        (tmp_path / f"{name}_module.py").write_text(f"__version__ = '{version}'\n")
+        info = tmp_path / f"{name}-2.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {'1.0' if name == 'told' else '2.0'}\n")
+        (info / "RECORD").write_text(f"{name}_module.py,,\n")
+        (info / "top_level.txt").write_text(f"{name}_module\n")
+    _, (run,) = verify("--imports", "told_module,same_module")
+    assert run["outcome"] == "ok" and run["other_metadata"] == {"told_module": "told 1.0"}
 
 
 # --- where in native code a process died

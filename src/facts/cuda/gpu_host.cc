@@ -186,6 +186,11 @@ const std::string& GpuHost::driver() const {
   return kernel_driver;
 }
 
+bool GpuHost::has_driver() const {
+  return std::any_of(libcuda.begin(), libcuda.end(),
+                     [](const DriverLibrary& library) { return !library.found_by.empty(); });
+}
+
 std::vector<int> GpuHost::sms() const {
   std::vector<int> result;
   for (const Gpu& gpu : gpus)

@@ -48,6 +48,8 @@ struct GpuHost {
   // Compute capabilities of the GPUs, each once, ascending.
   std::vector<int> sms() const;
   bool has_gpu() const { return !gpus.empty(); }
+  // Whether ld.so finds libcuda.
+  bool has_driver() const;
 };
 
 // `library_path`: LD_LIBRARY_PATH of the examined process.

@@ -176,10 +176,12 @@ std::string format_snapshot(const Snapshot& snapshot) {
     fmt::format_to(to, "package\t{}\t{}\n", escape_field(package.name),
                    escape_field(package.version));
   for (const auto& variable : notes.variables)
-    fmt::format_to(to, "variable\t{}\t{}\n", escape_field(variable.name), variable.hash);
+    fmt::format_to(to, "variable\t{}\t{}\n", escape_field(variable.name),
+                   escape_field(variable.hash));
   for (const auto& finding : notes.findings)
     fmt::format_to(to, "finding\t{}\t{}\t{}\t{}\n", escape_field(finding.fingerprint),
-                   finding.severity, finding.code, escape_field(finding.headline));
+                   escape_field(finding.severity), escape_field(finding.code),
+                   escape_field(finding.headline));
   text += kFilesLine;
   for (const SnapshotFile& file : snapshot.files) append_file(file, text);
   return text + last_line(text);

@@ -43,11 +43,22 @@ Finding finding_of(const Case& examined, const Failures& failures) {
   return finding;
 }
 
+// A part beside the opener that its distribution does not bring, in a build that does without: a
+// build for the CPU, of which CU103 tells.
+bool is_of_another_build(const Case& examined, const LaterOpen& open) {
+  if (!open.row->by_path || open.row->failure != OnFailure::kWarning || !examined.distributions)
+    return false;
+  const std::string opener = path_of(examined.process, open.opener);
+  return !examined.distributions->owners(opener).empty() &&
+         examined.distributions->owners(open.attempts.back()).empty();
+}
+
 std::vector<Finding> check(const Case& examined) {
   std::map<std::pair<sim::ObjectId, OnFailure>, Failures> failures;
   if (examined.later)
     for (const LaterOpen& open : *examined.later)
-      if (!open.error.empty() && open.row && open.row->failure != OnFailure::kIgnored)
+      if (!open.error.empty() && open.row && open.row->failure != OnFailure::kIgnored &&
+          !is_of_another_build(examined, open))
         failures[{open.opener, open.row->failure}].push_back(&open);
   std::vector<Finding> findings;
   findings.reserve(failures.size());

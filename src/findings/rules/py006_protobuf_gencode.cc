@@ -122,11 +122,32 @@ Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t 
   return verdict;
 }
 
+// What it says of protobuf, each text once. "for an extra": it is imported without protobuf too,
+// and may bring generated code for several protobufs to choose from.
+struct Wishes {
+  std::vector<std::string> texts;
+  bool all_for_extras = false;
+};
+Wishes wishes_of(const Distribution& distribution) {
+  Wishes wishes;
+  bool unconditional = false;
+  for (const std::string& text : distribution.requires_dist) {
+    const auto requirement = PackageRequirement::parse(text);
+    if (!requirement || normal_name(requirement->name) != "protobuf") continue;
+    if (requirement->marker.find("extra") == std::string::npos) unconditional = true;
+    if (std::find(wishes.texts.begin(), wishes.texts.end(), text) == wishes.texts.end())
+      wishes.texts.push_back(text);
+  }
+  wishes.all_for_extras = !wishes.texts.empty() && !unconditional;
+  return wishes;
+}
+
 Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
                  const Distribution& distribution, const Verdict& verdict) {
   Finding finding;
   const bool most = verdict.refused.size() * 2 >= verdict.modules;
-  finding.severity = most ? Severity::kError : Severity::kWarning;
+  const Wishes wishes = wishes_of(distribution);
+  finding.severity = most && !wishes.all_for_extras ? Severity::kError : Severity::kWarning;
   finding.headline =
       fmt::format("{} does not go with protobuf {}: its generated code {}", label(distribution),
                   runtime.distribution->version, verdict.refused.front().second.why);
@@ -140,11 +161,9 @@ Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
   }
   finding.libraries.push_back(
       library_of(*runtime.distribution, runtime.distribution->site + "/google/protobuf"));
-  for (const std::string& text : distribution.requires_dist) {
-    const auto requirement = PackageRequirement::parse(text);
-    if (requirement && normal_name(requirement->name) == "protobuf")
-      finding.evidence.push_back(fact("declared", fmt::format("it requires {}", text)));
-  }
+  constexpr size_t kShownWishes = 3;
+  for (size_t i = 0; i < std::min(wishes.texts.size(), kShownWishes); i++)
+    finding.evidence.push_back(fact("declared", fmt::format("it requires {}", wishes.texts[i])));
   finding.help.push_back(
       {fmt::format("install the protobuf that {} was made for", distribution.name),
        installer_command(examined, "install",
@@ -179,7 +198,7 @@ const Rule kPy006 = {
     "  or that create descriptors in the way the C runtimes since 4.21 refuse. A warning if these "
     "are "
     "less\n"
-    "  than half of a distribution's modules.",
+    "  than half of a distribution's modules, or if it requires protobuf for extras only.",
     "  The import ends with `cannot import name 'builder'`, `Descriptors cannot be created "
     "directly` "
     "or\n"
