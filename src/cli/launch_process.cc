@@ -57,7 +57,12 @@ class ProcessNeeds {
   static bool brings_errors(const report::Report& before, const report::Report& after);
   std::vector<std::vector<std::string>> without_own_path() const;
   bool lacks_own_path(const std::string& path) const;
+  bool lacks_later_path(const std::string& path, const std::string& cuda) const;
+  std::vector<std::vector<std::string>> cuda_modules() const;
   std::string path() const { return variable_of(variables_, kPath); }
+  std::string whole_path(const std::vector<std::string>& added) const {
+    return fmt::format("{}{}{}", fmt::join(added, ":"), path().empty() ? "" : ":", path());
+  }
   void clean();
   void extend();
   void openmp();
@@ -147,14 +152,54 @@ bool ProcessNeeds::lacks_own_path(const std::string& path) const {
       });
 }
 
+// The same of what it opens by name once a GPU is used (data/later_opens.tsv): its own search path
+// leads to none of the places where that is installed.
+bool ProcessNeeds::lacks_later_path(const std::string& path, const std::string& cuda) const {
+  python::Opener opener;
+  opener.file = last_part(path);
+  if (!python::may_open_later(opener.file)) return false;
+  const ImageId id = world_.images.open(path, world_.python->elf_machine).image;
+  if (id == kNone) return false;
+  opener.image = &world_.images[id];
+  opener.cuda = cuda;
+  const std::string own = directory_of(path);
+  opener.directories.push_back(own);
+  const elf::Object& object = opener.image->elf;
+  for (const std::string_view part : split(object.runpath ? *object.runpath : object.rpath.value_or(""), ':'))
+    if (const size_t origin = part.find("$ORIGIN"); origin == 0)
+      opener.directories.push_back(join_normal(own, "." + std::string(part.substr(7))));
+    else if (part.starts_with('/'))
+      opener.directories.push_back(normal(std::string(part)));
+  for (const python::LaterRow& row : python::later_rows()) {
+    if (row.by_path || row.phase == python::Phase::kNever || !python::matches(row, opener)) continue;
+    for (const python::Attempts& attempts : python::opens_of(row, opener, world_.tree)) {
+      if (!python::own_file(attempts, opener, world_.tree).empty()) continue;
+      if (std::any_of(attempts.begin(), attempts.end(),
+                      [&](const std::string& name) { return installed_.contains(name); }))
+        return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::vector<std::string>> ProcessNeeds::cuda_modules() const {
+  std::vector<std::vector<std::string>> modules;
+  for (const cuda::FrameworkBuild& build :
+       cuda::read_builds(world_.tree, *world_.python, world_.distributions))
+    if (build.cuda) modules.push_back({build.module});
+  return modules;
+}
+
 std::vector<std::vector<std::string>> ProcessNeeds::without_own_path() const {
   std::vector<std::vector<std::string>> modules;
   for (const cuda::FrameworkBuild& build :
        cuda::read_builds(world_.tree, *world_.python, world_.distributions)) {
     if (!build.cuda || !build.distribution) continue;
     const auto& files = build.distribution->native_files;
-    if (std::any_of(files.begin(), files.end(),
-                    [&](const std::string& path) { return lacks_own_path(path); }))
+    const std::string cuda = fmt::format("cuda{}", build.cuda->major);
+    if (std::any_of(files.begin(), files.end(), [&](const std::string& path) {
+          return lacks_own_path(path) || lacks_later_path(path, cuda);
+        }))
       modules.push_back({build.module});
   }
   return modules;
@@ -192,14 +237,22 @@ void ProcessNeeds::extend() {
       if (std::find(added.begin(), added.end(), directory) == added.end())
         added.push_back(directory);
     if (added.size() == count) break;
-    std::string whole = fmt::format("{}", fmt::join(added, ":"));
-    if (!path().empty()) whole += ":" + path();
-    now = look(modules, whole);
+    now = look(modules, whole_path(added));
   }
   if (added.empty() || brings_errors(before, now) || now.findings.size() >= before.findings.size())
     return;
-  add(kPath, fmt::format("{}", fmt::join(added, ":")), Setting::kPrepend,
-      before.findings.front().headline, kSource);
+  // What helps one must not get in front of another's libraries.
+  const auto all = cuda_modules();
+  if (brings_errors(look(all, path()), look(all, whole_path(added)))) return;
+  const auto cleared =
+      std::find_if(before.findings.begin(), before.findings.end(), [&](const Finding& finding) {
+        return std::none_of(
+            now.findings.begin(), now.findings.end(),
+            [&](const Finding& left) { return cause_of(left) == cause_of(finding); });
+      });
+  if (cleared == before.findings.end()) return;
+  add(kPath, fmt::format("{}", fmt::join(added, ":")), Setting::kPrepend, cleared->headline,
+      kSource);
 }
 
 // Two copies of LLVM's runtime end the process, if they are both loaded.

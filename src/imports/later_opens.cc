@@ -140,6 +140,12 @@ const std::vector<LaterRow>& later_rows() {
   return kRows;
 }
 
+bool may_open_later(const std::string& file) {
+  return std::any_of(later_rows().begin(), later_rows().end(), [&](const LaterRow& row) {
+    return matches_pattern(row.opener, file);
+  });
+}
+
 bool matches(const LaterRow& row, const Opener& opener) {
   if (row.when.starts_with("cuda") && row.when != opener.cuda) return false;
   return matches_pattern(row.opener, opener.file) ||

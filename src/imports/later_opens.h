@@ -53,6 +53,8 @@ struct Opener {
   std::vector<std::string> directories;  // its own, then those of RPATH or RUNPATH
 };
 bool matches(const LaterRow& row, const Opener& opener);
+// Whether a row may be about a file of this name; its soname could still match another.
+bool may_open_later(const std::string& file);
 
 // One open: names to be tried, one after the other.
 using Attempts = std::vector<std::string>;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the simulation with the machine's own ld.so on generated worlds.
 
-  run.py --worlds 2000 --seed 1 [--aarch64] [--rules] [--traced 300] [--jobs 2] --cohabit build/cohabit
+  run.py --worlds 2000 --seed 1 [--aarch64 | --libc DIR] [--rules] [--traced 300] [--jobs 2] --cohabit build/cohabit
 
 Every world is a directory of generated libraries, a program and a sequence of calls. The real ld.so
 runs it; `cohabit replay` simulates the calls; loads, bindings and results must be the same, in the
@@ -23,7 +23,7 @@ import minimise
 import rule_worlds
 from compare import compare, compare_tables
 from generate import generate
-from tracefile import Facts, Writer
+from tracefile import LOADER, Facts, Writer
 from truth import run as run_world
 from world import HERE, Place, materialise
 
@@ -34,7 +34,7 @@ COMPILER = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 class Bench:
     """The tools for one architecture: driver, places, cohabit."""
 
-    def __init__(self, arch, cohabit, directory):
+    def __init__(self, arch, cohabit, directory, libc=None):
         self.arch, self.cohabit = arch, cohabit
         self.base = os.path.join(directory, arch)
         os.makedirs(self.base + "/w", exist_ok=True)
@@ -42,17 +42,27 @@ class Bench:
         if arch == "aarch64":
             root = self.base
             command = ("qemu-aarch64", "-L", root)
-            self.copy_libraries("/usr/aarch64-linux-gnu/lib")
+            self.copy_libraries("/usr/aarch64-linux-gnu/lib", "lib")
+        elif libc:
+            root = self.base
+            command = ("qemu-x86_64", "-L", root)
+            self.copy_libraries(libc, "lib/x86_64-linux-gnu")
+            os.makedirs(self.base + "/lib64")
+            os.link(self.base + "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", self.base + LOADER[arch])
         driver = root + "/libfid.so" if root else self.base + "/libfid.so"
         build_driver(arch, driver)
         self.root = root
         self.place = Place(self.base + "/w", root, "/libfid.so" if root else driver, command)
         self.facts = Facts(arch, command, root)
 
-    def copy_libraries(self, source):
-        os.makedirs(self.base + "/lib", exist_ok=True)
-        for name in ("ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6"):
-            shutil.copy(os.path.join(source, name), self.base + "/lib/")
+    def copy_libraries(self, source, target):
+        """From anywhere below the source: an unpacked package has them where its distribution wants them."""
+        os.makedirs(os.path.join(self.base, target), exist_ok=True)
+        for name in (os.path.basename(LOADER[self.arch]), "libc.so.6", "libm.so.6"):
+            found = [os.path.join(at, name) for at, _, files in os.walk(source) if name in files]
+            if not found:
+                sys.exit(f"there is no {name} below {source}")
+            shutil.copy(found[0], os.path.join(self.base, target))
 
     def replay(self, listed, without=(), lazy=False):
         """Replays (trace, tables) pairs; returns the paths that failed, with the messages."""
@@ -244,6 +254,7 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--rules", action="store_true")
     p.add_argument("--aarch64", action="store_true", help="cross libraries under qemu-aarch64")
+    p.add_argument("--libc", metavar="DIR", help="another glibc, of an unpacked package, under qemu-x86_64")
     p.add_argument("--traced", type=int, default=0, help="worlds recorded by `cohabit trace`")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--keep", default="fidelity-failures", help="where differing worlds are written")
@@ -262,7 +273,7 @@ def main():
 
 def run_all(options, base):
     began, bad = time.time(), 0
-    bench = Bench("aarch64" if options.aarch64 else "x86_64", options.cohabit, base)
+    bench = Bench("aarch64" if options.aarch64 else "x86_64", options.cohabit, base, options.libc)
     if options.world:
         with open(options.world) as f:
             difference = check(bench, json.load(f))

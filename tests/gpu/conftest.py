@@ -58,8 +58,10 @@ def package_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(package_path: Path, tmp_path: Path) -> Callable[..., str]:
     """Runs code with the frameworks' Python and the package; what it prints. A failure is the test's."""
     def start(code: str, *before: str, **variables: str) -> str:
+        settings = {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(package_path)])),
+                    "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
         done = subprocess.run([*before, PYTHON, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
-                              env=os.environ | {"PYTHONPATH": str(package_path), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"} | variables)
+                              env=os.environ | settings | variables)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
     return start

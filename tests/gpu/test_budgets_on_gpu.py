@@ -25,4 +25,5 @@ except Exception as error:
     assert "memory" in (type(error).__name__ + str(error)).lower(), error
 else:
     raise SystemExit("8 GiB were given")
-""", cohabit, "run", "--repair", "none", "--gpu-memory", f"{framework}={share}", "--", XLA_PYTHON_CLIENT_PREALLOCATE="true")
+""", cohabit, "run", "--repair", "none", "--gpu-memory", f"{framework}={share}", "--", XLA_PYTHON_CLIENT_PREALLOCATE="true",
+        TF_FORCE_GPU_ALLOW_GROWTH="false")

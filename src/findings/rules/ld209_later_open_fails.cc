@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/paths.h"
 #include "findings/rules/rules.h"
 #include "findings/words.h"
 
@@ -13,6 +14,16 @@ using sim::LaterOpen;
 
 // What one library cannot open at this phase.
 using Failures = std::vector<const LaterOpen*>;
+
+// The file of that name that some distribution brings to a place where it is not looked for.
+std::string installed_file(const Case& examined, const LaterOpen& open) {
+  if (!examined.distributions) return "";
+  for (const Distribution& distribution : examined.distributions->all())
+    for (const std::string& file : distribution.native_files)
+      for (const std::string& name : open.attempts)
+        if (last_part(file) == name) return file;
+  return "";
+}
 
 Finding finding_of(const Case& examined, const Failures& failures) {
   const ProcessView& process = examined.process;
@@ -37,6 +48,15 @@ Finding finding_of(const Case& examined, const Failures& failures) {
     finding.evidence.push_back(fact("declared", "it goes on without the GPU, and says so at most"));
   finding.evidence.push_back(
       fact("declared", fmt::format("that it opens this: {}", first.row->source)));
+  for (const LaterOpen* failure : failures)
+    if (const std::string installed = installed_file(examined, *failure); !installed.empty()) {
+      finding.evidence.push_back(fact("file", fmt::format("it is in {}", installed), installed));
+      finding.help.push_back(
+          {fmt::format("have LD_LIBRARY_PATH name {} before the process starts: `cohabit run` does",
+                       directory_of(installed)),
+           "", Safety::kSafe});
+      return finding;
+    }
   finding.help.push_back(
       {"install the package that brings the library, or import one that loads it first", "",
        Safety::kManual});
