@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -150,7 +151,8 @@ class Process:
         self.oom_kills = _oom_kills()
         self.status_is_taken = False  # by somebody else, or by nobody: SIGCHLD is ignored
         self.over = threading.Event()
-        self.closing = self.lost = self.unread = False  # unread: its output is not read, because the log is full
+        self.closing = self.lost = self.hangs = False
+        self.unread = False  # its output is not read, because the log is full
         self.pinged: float | None = None
         self.heard = self.started = time.monotonic()
         self.crash_report = b""
@@ -245,6 +247,18 @@ class Process:
         if kind == wire.PONG:
             self.heard, self.pinged = time.monotonic(), None
         return True
+
+    def ask_where(self, reason: str) -> None:
+        """Lets one that hangs write its Python frames, as it does for a crash, which ends it."""
+        self.reason = self.reason or reason
+        try:
+            resource.prlimit(self.popen.pid, resource.RLIMIT_CORE, (0, 0))  # it is no crash
+            self.popen.send_signal(signal.SIGABRT)
+        except (OSError, ValueError):
+            return
+        end = time.monotonic() + 1  # one that is stopped, or blocks the signal, is killed as it is
+        while not self.has_ended() and time.monotonic() < end:
+            time.sleep(0.01)
 
     def kill(self, reason: str | None) -> None:
         self.reason = self.reason or reason

@@ -138,12 +138,14 @@ class Supervisor:
         if self.pool.closing is not None and (now >= self.pool.closing or lane.state == STARTING):
             return "it was closed"
         if lane.deadline is not None and now >= lane.deadline:
-            if lane.state == STARTING:
-                return f"it was not ready after {self.limits.start:g} s"
             if process.lost:
                 return "it gave up its connection"
+            if lane.state == STARTING:
+                process.hangs = True
+                return f"it was not ready after {self.limits.start:g} s"
             return f"it did not end a call that was given up {self.limits.grace:g} s before"
         if lane.state != STARTING and process.pinged is not None and now - process.pinged >= self.limits.silence:
+            process.hangs = True
             return f"it gave no sign of life for {self.limits.silence:g} s"
         return None
 
@@ -255,6 +257,8 @@ class Supervisor:
         if process is None:
             return
         if reason is not None:
+            if process.hangs:
+                process.ask_where(reason)
             process.kill(reason)
         for file in (*process.outputs, process.control, process.link.socket, process.pidfd):
             if file is not None:
@@ -275,6 +279,10 @@ class Supervisor:
         lane.bad_starts = 0 if started else lane.bad_starts + 1
         if final is not None:
             self._give_up(lane, final)
+            return
+        if process.hangs and not started and not self.pool.ready.is_set():
+            # Nothing says that it will ever be ready; trying again would keep the callers waiting as long once more.
+            self._give_up(lane, WorkerStartError(f"worker {self.pool.spec.name} could not start: {process.crash()}"))
             return
         if lane.bad_starts > self.limits.restarts:
             self._give_up(lane, WorkerStartError(
@@ -299,3 +307,6 @@ class Supervisor:
                 pool.error = error
                 pool.dismiss(error)
                 pool.ready.set()
+                return
+        # The callers, who have the others, are not told otherwise.
+        pool.spec.log(f"[{self._prefix(lane)}] is not started again: {error}")

@@ -45,7 +45,9 @@ class Worker:
     pickle       values that the protocol has no form for are pickled, if the object's `allow_pickle` agrees. Only
                  for environments whose code you trust as your own
     log          called, in a thread, with each line that the processes print; default: to sys.stderr; False: not at all
-    start_timeout      seconds until a process must be ready, its imports included
+    start_timeout      seconds until a process must be ready, its imports included. If the first is not, that is the
+                       worker's end (WorkerStartError says where its Python code was); one that has been ready
+                       before is started again, max_restarts times
     heartbeat          seconds between signs of life
     heartbeat_timeout  seconds without a sign of life (a stuck or stopped interpreter) after which one is ended
     grace              seconds that a call has to end after its time-out or its cancellation; then its process is ended

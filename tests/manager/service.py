@@ -191,6 +191,21 @@ def make_late():
     time.sleep(60)
 
 
+def make_late_while_there_is_a_file():
+    while os.path.exists(os.environ["COHABIT_TEST_FILE"]):
+        time.sleep(0.01)
+    return Service()
+
+
+def make_once():
+    """Whoever comes second cannot have it: a port, a license, a GPU."""
+    try:
+        os.close(os.open(os.environ["COHABIT_TEST_FILE"], os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        raise OSError("made already") from None
+    return Service()
+
+
 def make_dying():
     os.abort()
 

@@ -104,8 +104,10 @@ def test_sixteen_callers_in_order_and_memory_flat() -> None:
     told = mixed.run(5)
     assert not told["wrong"] and told["least"] > 0, told
     # Callers hold copies of 3 MB at random; arguments that nobody gave back would be 0.6 MiB for each call.
-    early, late = (told["own_MiB"][at] + told["shared_MiB"][at] for at in (0, -1))
+    early, late = (told["own_MiB"][at] + told["processes_MiB"][at] + told["shared_MiB"][at] for at in (0, -1))
     assert late < early + 0.2 * told["calls"] and told["calls"] > 500, told
+    # One small object kept of each call would be a block, or 100 bytes of it.
+    assert told["kept_blocks"] < 0.5 * told["kept_calls"] and told["kept_bytes"] < 100 * told["kept_calls"] + (1 << 20), told
 
 
 @pytest.mark.parametrize("caller, worker", [("3.11", "3.11"), ("3.9", "3.11"), ("3.11", "3.9")])

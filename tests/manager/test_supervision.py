@@ -318,8 +318,6 @@ def test_a_setup_that_fails_is_told(make_worker) -> None:
         make_worker("service:make_badly").call("echo", 1)
     with pytest.raises(cohabit.WorkerStartError, match="nothing_like_it"):
         make_worker("nothing_like_it:make").wait_ready(30)
-    with pytest.raises(cohabit.WorkerStartError, match="not ready after 0.3 s"):
-        make_worker("service:make_late", start_timeout=0.3, max_restarts=1).call("echo", 1)
     with pytest.raises(cohabit.WorkerStartError, match="2 times before it was ready.*SIGABRT"):
         make_worker("service:make_dying", max_restarts=1).call("echo", 1)
     with pytest.raises(cohabit.WorkerStartError, match="service:make_nothing returned None"):
@@ -334,6 +332,56 @@ def test_a_setup_that_fails_is_told(make_worker) -> None:
     for no_python in ("/bin/cat", "/bin/sh"):
         with pytest.raises(cohabit.WorkerStartError, match="before it was ready"):
             make_worker(env=no_python, max_restarts=1, log=False).call("echo", 1)
+
+
+def test_a_setup_that_hangs_is_an_error_after_one_start_timeout(make_worker) -> None:
+    lines: list[str] = []
+    # Long enough that the setup has begun; a second start would say so in the log.
+    worker = make_worker("service:make_late", start_timeout=3, log=lines.append)
+    with pytest.raises(cohabit.WorkerStartError, match="not ready after 3 s") as caught:
+        worker.call("echo", 1)
+    assert "service.py" in str(caught.value) and "in make_late" in str(caught.value), "where it hangs is told"
+    worker.close()
+    assert not any("the next one starts" in line for line in lines), lines
+
+
+def test_one_that_was_ready_before_is_started_again_when_a_start_hangs(make_worker, tmp_path) -> None:
+    lines: list[str] = []
+    hang = tmp_path / "hang"
+    worker = make_worker("service:make_late_while_there_is_a_file", log=lines.append, max_restarts=50,
+                         environ={"COHABIT_TEST_FILE": str(hang)})
+    limits = worker._pool.limits
+
+    def hang_in_a_start() -> None:
+        hang.touch()
+        object.__setattr__(limits, "start", 0.3)
+        with pytest.raises(cohabit.WorkerCrashed):
+            worker.call("leave", 1)
+
+    worker.call("echo", 1)
+    hang_in_a_start()
+    end = time.monotonic() + 60
+    while not any("was ended: it was not ready after 0.3 s; the next one starts" in line for line in lines):
+        assert time.monotonic() < end, lines
+        time.sleep(0.01)
+    object.__setattr__(limits, "start", 60)
+    hang.unlink()
+    assert worker.call("echo", 2) == 2
+    object.__setattr__(limits, "restarts", 1)
+    hang_in_a_start()
+    with pytest.raises(cohabit.WorkerStartError, match="(?s)2 times before it was ready.*not ready after 0.3 s"):
+        worker.call("echo", 3)
+
+
+def test_a_process_that_is_given_up_beside_others_is_told(make_worker, tmp_path) -> None:
+    lines: list[str] = []
+    worker = make_worker("service:make_once", workers=2, log=lines.append, environ={"COHABIT_TEST_FILE": str(tmp_path / "made")})
+    assert worker.call("echo", 1) == 1
+    end = time.monotonic() + 60
+    while not any("is not started again" in line and "made already" in line for line in lines):
+        assert time.monotonic() < end, lines
+        time.sleep(0.01)
+    assert worker.call("echo", 2) == 2 and len(worker.pids) == 1
 
 
 def test_without_the_keeper_workers_work(make_worker) -> None:
