@@ -81,7 +81,7 @@ class Worker:
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         _POOLS.add(self._pool)
-        weakref.finalize(self, _forgotten, self._pool, self._tasks, workers).atexit = False
+        weakref.finalize(self, _forgotten, self._pool, self._tasks).atexit = False
 
     def call(self, name: str, /, *args: Any, timeout: float | None = None, **named: Any) -> Any:
         """Calls a function in the worker and returns its result.
@@ -159,8 +159,7 @@ class Worker:
     def close(self, timeout: float = 5) -> None:
         """Ends the processes: calls that wait are refused, one that runs has `timeout` seconds. May be called twice."""
         self._pool.close(timeout)
-        for _ in self._threads:
-            self._tasks.put(None)
+        self._tasks.put(None)
 
     def __enter__(self) -> Worker:
         return self
@@ -230,14 +229,13 @@ def _serve_rest(tasks: queue.SimpleQueue[Any]) -> None:
             if task is not None:
                 task()
     except queue.Empty:
-        pass
+        tasks.put(None)  # it stays there: every thread ends at it
 
 
-def _forgotten(pool: Pool, tasks: queue.SimpleQueue[Any], threads: int) -> None:
+def _forgotten(pool: Pool, tasks: queue.SimpleQueue[Any]) -> None:
     """A Worker that nobody closed was collected. Takes no lock: this runs within any line of code."""
     pool.request_close()
-    for _ in range(threads):
-        tasks.put(None)
+    tasks.put(None)
 
 
 def _current_directory() -> str:

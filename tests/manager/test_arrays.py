@@ -107,7 +107,7 @@ def test_sixteen_callers_in_order_and_memory_flat() -> None:
     early, late = (told["own_MiB"][at] + told["processes_MiB"][at] + told["shared_MiB"][at] for at in (0, -1))
     assert late < early + 0.2 * told["calls"] and told["calls"] > 500, told
     # One small object kept of each call would be a block, or 100 bytes of it.
-    assert told["kept_blocks"] < 0.5 * told["kept_calls"] and told["kept_bytes"] < 100 * told["kept_calls"] + (1 << 20), told
+    assert told["kept_blocks"] < 0.5 * told["kept_calls"] and told["kept_bytes"] < 100 * told["kept_calls"] + (4 << 20), told
 
 
 @pytest.mark.parametrize("caller, worker", [("3.11", "3.11"), ("3.9", "3.11"), ("3.11", "3.9")])

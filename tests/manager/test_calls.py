@@ -305,6 +305,22 @@ def test_asyncio_after_close_does_not_hang(make_worker) -> None:
     asyncio.run(main())
 
 
+def test_no_thread_of_acalls_stays(make_worker) -> None:
+    def threads() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "cohabit-acall-test"]
+
+    async def calls() -> None:
+        await asyncio.gather(*(worker.acall("echo", n) for n in range(6)))
+
+    worker = make_worker(workers=3)
+    asyncio.run(calls())
+    assert len(threads()) == 3
+    worker.close()
+    for thread in threads():
+        thread.join(10)
+    assert not threads()
+
+
 def test_acalls_wait_as_calls_do(make_worker) -> None:
     """In one queue with them, for as long as they may, as many as may, and holding nothing when they are over."""
     worker = make_worker(max_waiting=3)
