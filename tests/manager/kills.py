@@ -198,7 +198,7 @@ class Interrupted(Caller):
     def _send(self, count: int, killer: threading.Thread, until: float) -> None:
         """One at a time; no fewer than `count` arrive, if there is time."""
         while (self.interrupted < count or killer.is_alive()) and time.monotonic() < until:
-            time.sleep(self.random.random() ** 2 / 20)
+            time.sleep(self.random.random() ** 2)  # each may cost a process, and its start
             before = self.steps
             os.kill(os.getpid(), signal.SIGINT)
             while self.steps == before and time.monotonic() < until + LONGEST:

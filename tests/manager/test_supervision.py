@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import gc
+import json
 import os
 import resource
 import signal
@@ -27,6 +28,16 @@ def test_kills_at_random_points() -> None:
     assert told["killed"] >= 100 and told["results"] > 100 and told["crashes"] > 0, told
     assert told["longest_call_s"] < kills.LONGEST, told
     assert places.children() <= before
+
+
+def test_kills_together_with_interrupts() -> None:
+    """Of the main thread of a process that calls, with asyncio too."""
+    env = dict(os.environ, PYTHONPATH=str(places.REPO / "python"))
+    answer = subprocess.run([sys.executable, places.HERE / "kills.py", "20", "10", "1"], env=env, capture_output=True, text=True, timeout=300)
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["wrong"] == [] and told["hung"] == 0 and told["left_behind"] == [], told
+    assert told["killed"] >= 20 and told["interrupted"] >= 10 and told["results"] > 50, told
 
 
 def test_a_crash_tells_signal_frames_and_last_words(make_worker, monkeypatch, cohabit) -> None:
@@ -551,6 +562,35 @@ for worker in workers: worker.call("sleep", 1000)
         time.sleep(i * 0.03)
         caller.kill()
         caller.communicate()
+    end = time.monotonic() + 10
+    while (left := marked(str(tmp_path))) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not left
+
+
+def test_the_callers_interrupt_at_any_moment_of_its_life(tmp_path: Path) -> None:
+    """As at a terminal: it ends with KeyboardInterrupt, whatever it was at, and nothing of it stays."""
+    code = f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import asyncio, cohabit
+async def calls(worker):
+    await asyncio.gather(*(worker.acall("sleep", 0.01) for _ in range(10)))
+print("begins", flush=True)
+while True:
+    with cohabit.Worker(setup="service:make", workers=2, log=False, environ={{"COHABIT_TEST_MARK": {str(tmp_path)!r}}}) as worker:
+        for _ in range(3):
+            worker.call("echo", b"x" * 100000)
+        asyncio.run(calls(worker))
+"""
+    env = dict(os.environ, PYTHONPATH=str(places.REPO / "python"))
+    for i in range(int(os.environ.get("COHABIT_INTERRUPTS", "12"))):
+        caller = subprocess.Popen([sys.executable, "-c", code], cwd=places.HERE, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert caller.stdout and caller.stdout.readline() == "begins\n"
+        time.sleep(i % 40 * 0.03)
+        caller.send_signal(signal.SIGINT)
+        words = caller.communicate(timeout=60)[1]
+        assert caller.returncode in (1, -signal.SIGINT) and "KeyboardInterrupt" in words, words
     end = time.monotonic() + 10
     while (left := marked(str(tmp_path))) and time.monotonic() < end:
         time.sleep(0.05)
