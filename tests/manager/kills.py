@@ -64,11 +64,15 @@ class Caller(threading.Thread):
 
 
 def left_behind(pids: set[int], files: int) -> list[str]:
-    """What is still there of them: processes, zombies, descriptors, mappings."""
+    """What is still there of them, after some time to end: processes, zombies, descriptors, mappings, threads."""
+    end = time.monotonic() + 10
+    while (left := there(pids, files)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
+
+
+def there(pids: set[int], files: int) -> list[str]:
     gc.collect()
-    end = time.monotonic() + 5
-    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < end:
-        time.sleep(0.01)
     result = [f"process {pid}" for pid in sorted(pids) if os.path.exists(f"/proc/{pid}")]
     now = len(os.listdir("/proc/self/fd"))
     result += [f"{now - files} descriptors"] if now > files else []
