@@ -45,7 +45,7 @@ class Caller(threading.Thread):
             self.longest = max(self.longest, time.monotonic() - start)
 
     def _one(self) -> None:
-        kind = self.random.randrange(5)
+        kind = self.random.randrange(6)
         if kind == 0:
             self._same(self.random.randbytes(100))
         elif kind == 1:
@@ -54,6 +54,8 @@ class Caller(threading.Thread):
             self._same([{"key": i, "values": [i, str(i), None]} for i in range(self.random.randrange(500))])
         elif kind == 3:
             self.worker.call("sleep", self.random.random() / 100)
+        elif kind == 4:  # more than a socket takes at once: the end comes in the middle of a message
+            self._same([b"x" * 20000] * self.random.randrange(100))
         else:
             self.worker.call("sleep", self.random.random() / 20, timeout=self.random.random() / 20)
 
