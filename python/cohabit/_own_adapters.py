@@ -1,11 +1,13 @@
 """The adapters of the eight frameworks that the manager knows, and NumPy's.
 
-What each call does was read in the frameworks' documents and sources, and run on machines without a GPU. What happens on
-a GPU (which calls are made there is tested with stand-ins) was not run on one.
+What each call does was read in the frameworks' documents and sources, and run on machines without a GPU. On one (tests/gpu) torch,
+jax, cupy and tensorflow were run; of the others the calls that are made there are tested with stand-ins.
 """
 from __future__ import annotations
 
+import ctypes
 import importlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,20 @@ from ._dlpack import CPU, read_capsule
 from .adapters import Memory, ModuleAdapter
 
 _EIGEN_ALIGNMENT = 64
+
+
+def has_context(number: int) -> bool:
+    """Whether this process has set a GPU up. Asked of the driver, if it is loaded; nothing is loaded or made for it."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return False
+    device, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
+    if driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(number)):
+        return False  # not initialised either
+    if driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active)):
+        return False
+    return bool(active.value)
 
 
 class TorchAdapter(ModuleAdapter):
@@ -209,6 +225,8 @@ class CupyAdapter(ModuleAdapter):
     def _used(self, module: Any) -> list[int]:
         found = []
         for number in range(self._count(module)):
+            if not has_context(number):
+                continue  # entering the device would make one (CUDA 12: cudaSetDevice does)
             with module.cuda.Device(number):
                 if module.get_default_memory_pool().total_bytes():
                     found.append(number)

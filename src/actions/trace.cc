@@ -87,6 +87,50 @@ bool log_is_full(const Launch& launch, pid_t pid) {
   return ::access(fmt::format("{}.{}.full", launch.log_prefix, pid).c_str(), F_OK) == 0;
 }
 
+constexpr std::string_view kProgramStarts = "initialize program: ";
+
+// The lines of programs that a process has become without the tracer, whose own loader wrote them
+// into the same file: each such event, and where one begins, the program.
+struct Strangers {
+  std::vector<bool> is_one;
+  std::map<size_t, std::string> begin_at;  // event -> program
+};
+
+Strangers find_strangers(const std::vector<LogEvent>& events) {
+  struct Process {
+    bool initialized = false;
+    size_t since = 0;  // the line that says so
+    bool is_stranger = false;
+  };
+  Strangers strangers;
+  strangers.is_one.resize(events.size());
+  std::map<int64_t, Process> processes;
+  for (size_t at = 0; at < events.size(); at++) {
+    const LogEvent& event = events[at];
+    Process& process = processes[event.pid];
+    const bool starts = !event.record && event.line.starts_with(kProgramStarts);
+    if (event.record && event.record->kind == 'S') process = {};
+    if (starts && process.initialized) {
+      const std::string program(event.line.substr(kProgramStarts.size()));
+      const std::string needed = fmt::format(";  needed by {} [", program);
+      size_t first = at;  // of its lines: those that name it as what needs a library
+      for (size_t i = process.since + 1; i < at && first == at; i++)
+        if (events[i].pid == event.pid && events[i].line.find(needed) != std::string_view::npos)
+          first = i;
+      for (size_t i = first; i < at; i++)
+        if (events[i].pid == event.pid) strangers.is_one[i] = true;
+      strangers.begin_at[first] = program;
+      process.is_stranger = true;
+    }
+    if (starts) {
+      process.initialized = true;
+      process.since = at;
+    }
+    if (process.is_stranger) strangers.is_one[at] = true;
+  }
+  return strangers;
+}
+
 // The processes and programs of one log file: a process may fork (its child writes into the same
 // file) and may replace its program.
 class LogReader {
@@ -98,7 +142,10 @@ class LogReader {
   }
 
   void read(std::string_view text) {
-    for (const LogEvent& event : read_log(text, launch_.nonce)) {
+    const std::vector<LogEvent> events = read_log(text, launch_.nonce);
+    const Strangers strangers = find_strangers(events);
+    for (size_t at = 0; at < events.size(); at++) {
+      const LogEvent& event = events[at];
       auto it = processes_.find(event.pid);
       if (it == processes_.end()) {
         if (!children_) continue;
@@ -110,7 +157,9 @@ class LogReader {
         ended_.push_back(std::move(it->second));
         it->second = std::move(next);
       }
-      it->second.add(event);
+      if (const auto stranger = strangers.begin_at.find(at); stranger != strangers.begin_at.end())
+        it->second.become(stranger->second);
+      if (!strangers.is_one[at]) it->second.add(event);
     }
   }
   // In order; the first is the file's own process with its first program.
@@ -180,7 +229,13 @@ void add_children(Recording& recording, const Launch& launch, pid_t pid) {
     auto mergers = read_logs(launch, child, true);
     if (!mergers) continue;
     for (const auto& merger : *mergers) {
-      if (merger.started()) recording.children.push_back(make_trace(merger, launch));
+      if (merger.started())
+        recording.children.push_back(make_trace(merger, launch));
+      else if (!merger.program().empty())
+        recording.trace.blind_spots.push_back(
+            fmt::format("process {} ran {} without the tracer (LD_PRELOAD was set anew for it, or "
+                        "COHABIT_TRACE=off is set): what it opens is not recorded",
+                        child, merger.program()));
     }
   }
 }
@@ -207,11 +262,12 @@ Recording read_recording(const Launch& launch, const Finished& finished, bool ch
         "log: "
         "its calls after that are missing");
   } else if (own.started() && WIFEXITED(finished.status) && launch.takes_loader_log &&
-             !own.saw_exit()) {
+             !own.saw_exit() && own.successor().empty()) {
     spots.push_back(
         children
             ? "the program ended without running its destructors: it called _exit, or replaced "
-              "itself by another program (then its trace is beside this one)"
+              "itself by another program (whose trace is beside this one, unless it was started "
+              "with an emptied environment, or is none of ld.so's)"
             : "the program ended without running its destructors: it called _exit, or replaced "
               "itself by another program, which only --children follows");
   }

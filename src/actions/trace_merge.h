@@ -52,6 +52,11 @@ class TraceMerger {
   TraceMerger after_fork() const;
 
   bool started() const { return saw_start_; }
+  // The process is another program from here on, in which the tracer does not run.
+  void become(std::string program) { successor_ = std::move(program); }
+  const std::string& successor() const { return successor_; }
+  // What ld.so calls the program; empty: it did not come so far.
+  const std::string& program() const { return initialized_; }
   // A forked child that has made no call.
   bool idle_since_fork() const { return start_.forked && calls_.size() == calls_before_fork_; }
   // The program's destructors ran: it ended by exit, not by _exit, exec or a signal.
@@ -132,7 +137,7 @@ class TraceMerger {
   bool starting_ = true, saw_start_ = false, saw_exit_ = false;
   size_t now_ = 0;  // the number of the event
   StartFacts start_;
-  std::string start_constructor_;
+  std::string start_constructor_, initialized_, successor_;
   std::vector<Call> calls_;
   std::vector<size_t> waiting_;  // seen by the tracer, not yet by ld.so
   std::vector<Frame> frames_;

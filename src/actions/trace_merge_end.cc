@@ -51,6 +51,11 @@ void TraceMerger::describe_blind_spots(Trace& trace) const {
         "the next call of the program, about calls inside libc, is missing",
         log_closed_));
   }
+  if (!successor_.empty())
+    spots.push_back(fmt::format(
+        "the process then replaced itself by {} without the tracer (LD_PRELOAD was set anew): what "
+        "that opens is not recorded",
+        successor_));
   std::string gone;
   for (const std::string& path : mapped_) {
     // Others were named from a directory of that time, or by what only ld.so makes of them.

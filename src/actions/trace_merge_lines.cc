@@ -111,6 +111,7 @@ void TraceMerger::add_record(const TracerRecord& record) {
 void TraceMerger::add_line(std::string_view line) {
   if (line.starts_with("initialize program: ") || line.starts_with("transferring control: ")) {
     starting_ = false;
+    if (strip(line, "initialize program: ")) initialized_ = std::string(line);
   } else if (!add_file_line(line) && !add_code_line(line)) {
     add_flag_line(line);
   }

@@ -222,14 +222,40 @@ bool goes_on(const Finding& later, const Finding& earlier) {
       });
 }
 
+// The distributions of the imports, what these name, in extras too, and all that those cannot do
+// without. What somebody further down names in an extra (a framework, often) is not among them.
+std::set<uint32_t> asked_for_by_imports(const Ownership& ownership) {
+  std::set<uint32_t> asked(ownership.requested.begin(), ownership.requested.end());
+  for (const uint32_t one : ownership.requested)
+    asked.insert(ownership.distributions[one].needs.begin(),
+                 ownership.distributions[one].needs.end());
+  std::vector<uint32_t> waiting(asked.begin(), asked.end());
+  while (!waiting.empty()) {
+    const uint32_t one = waiting.back();
+    waiting.pop_back();
+    for (const uint32_t needed : ownership.distributions[one].always)
+      if (asked.insert(needed).second) waiting.push_back(needed);
+  }
+  return asked;
+}
+
 // What comes of the opens after the imports, phase by phase. What was there before and only grows
 // is not told again.
 void judge_later(World& world, const Sequence& sequence, sim::Simulation& simulation,
                  std::vector<Finding> earlier, OrderFindings& findings) {
   Trace trace = sequence.trace;
   trace.exit_status.reset();
+  const Ownership imported = read_ownership(world.tree, world.distributions, simulation,
+                                            what_is_asked(world, sequence.imports));
+  const std::set<uint32_t> asked_for = asked_for_by_imports(imported);
+  const auto is_asked = [&](sim::ObjectId id) {
+    const std::vector<uint32_t>& owners = imported.owners(id);
+    if (owners.empty() || asked_for.empty() || imported.asked.silently) return true;
+    return std::any_of(owners.begin(), owners.end(),
+                       [&](uint32_t owner) { return asked_for.contains(owner); });
+  };
   for (const python::Phase phase : python::kLaterPhases) {
-    const auto opens = world.later->play(phase, simulation, trace.calls);
+    const auto opens = world.later->play(phase, simulation, trace.calls, is_asked);
     if (opens.empty()) continue;
     Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
                                          what_is_asked(world, sequence.imports));

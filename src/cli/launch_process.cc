@@ -165,13 +165,15 @@ bool ProcessNeeds::lacks_later_path(const std::string& path, const std::string& 
   const std::string own = directory_of(path);
   opener.directories.push_back(own);
   const elf::Object& object = opener.image->elf;
-  for (const std::string_view part : split(object.runpath ? *object.runpath : object.rpath.value_or(""), ':'))
+  for (const std::string_view part :
+       split(object.runpath ? *object.runpath : object.rpath.value_or(""), ':'))
     if (const size_t origin = part.find("$ORIGIN"); origin == 0)
       opener.directories.push_back(join_normal(own, "." + std::string(part.substr(7))));
     else if (part.starts_with('/'))
       opener.directories.push_back(normal(std::string(part)));
   for (const python::LaterRow& row : python::later_rows()) {
-    if (row.by_path || row.phase == python::Phase::kNever || !python::matches(row, opener)) continue;
+    if (row.by_path || row.phase == python::Phase::kNever || !python::matches(row, opener))
+      continue;
     for (const python::Attempts& attempts : python::opens_of(row, opener, world_.tree)) {
       if (!python::own_file(attempts, opener, world_.tree).empty()) continue;
       if (std::any_of(attempts.begin(), attempts.end(),
@@ -246,9 +248,9 @@ void ProcessNeeds::extend() {
   if (brings_errors(look(all, path()), look(all, whole_path(added)))) return;
   const auto cleared =
       std::find_if(before.findings.begin(), before.findings.end(), [&](const Finding& finding) {
-        return std::none_of(
-            now.findings.begin(), now.findings.end(),
-            [&](const Finding& left) { return cause_of(left) == cause_of(finding); });
+        return std::none_of(now.findings.begin(), now.findings.end(), [&](const Finding& left) {
+          return cause_of(left) == cause_of(finding);
+        });
       });
   if (cleared == before.findings.end()) return;
   add(kPath, fmt::format("{}", fmt::join(added, ":")), Setting::kPrepend, cleared->headline,

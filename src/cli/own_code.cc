@@ -14,7 +14,13 @@ constexpr size_t kMaxModules = 2000;
 
 class AskedModules {
  public:
-  AskedModules(const Tree& tree, python::Finder& finder) : tree_(tree), finder_(finder) {}
+  AskedModules(const World& world, python::Finder& finder) : tree_(world.tree), finder_(finder) {
+    for (const std::string& site : finder.interpreter().site_directories)
+      if (site.ends_with("-packages")) installed_in_.insert(site);
+    // What an installer put elsewhere (`pip install --target`); a project in place has an egg-info.
+    for (const Distribution& distribution : world.distributions.all())
+      if (distribution.metadata.ends_with(".dist-info")) installed_in_.insert(distribution.site);
+  }
 
   Asked follow(const std::vector<std::string>& imports) {
     for (const std::string& name : imports)
@@ -42,19 +48,15 @@ class AskedModules {
     return found;
   }
 
-  // Neither of the standard library nor of the installed packages. PYTHONPATH is among the site
-  // directories; what is installed is in site-packages.
+  // Neither of the standard library nor of the installed packages.
   bool is_own(const python::ModuleSpec& spec) const {
     if (spec.kind == python::ModuleKind::kBuiltin) return false;
     const std::string place = spec.path.empty() ? spec.search.front() : spec.path;
     const auto lies_in = [&](const std::string& directory) {
       return !directory.empty() && place.starts_with(directory + "/");
     };
-    const auto& sites = finder_.interpreter().site_directories;
     return !lies_in(finder_.standard_library()) &&
-           std::none_of(sites.begin(), sites.end(), [&](const std::string& site) {
-             return site.ends_with("-packages") && lies_in(site);
-           });
+           std::none_of(installed_in_.begin(), installed_in_.end(), lies_in);
   }
 
   void read(const python::ModuleSpec& spec) {
@@ -86,7 +88,7 @@ class AskedModules {
   python::Finder& finder_;
   Asked asked_;
   std::deque<python::ModuleSpec> own_;  // grows while it is read
-  std::unordered_set<std::string> asked_for_, looked_at_;
+  std::unordered_set<std::string> asked_for_, looked_at_, installed_in_;
 };
 
 }  // namespace
@@ -94,7 +96,7 @@ class AskedModules {
 Asked what_is_asked(World& world, const std::vector<std::string>& imports) {
   if (!world.python) return {imports, true};
   if (!world.finder) world.finder.emplace(world.tree, *world.python);
-  return AskedModules(world.tree, *world.finder).follow(imports);
+  return AskedModules(world, *world.finder).follow(imports);
 }
 
 }  // namespace cohabit

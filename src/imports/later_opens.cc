@@ -45,6 +45,7 @@ LaterRow read_row(const TableRow& fields) {
   for (const std::string_view flag : split(fields[3], ',')) {
     row.flags |= flag == "lazy" ? kLazy : flag == "now" ? kNow : flag == "global" ? kGlobal : 0;
     row.by_path |= flag == "path";
+    row.if_asked |= flag == "asked";
   }
   row.when = fields[4];
   row.same_version = fields[5] == "same-version";
@@ -141,9 +142,8 @@ const std::vector<LaterRow>& later_rows() {
 }
 
 bool may_open_later(const std::string& file) {
-  return std::any_of(later_rows().begin(), later_rows().end(), [&](const LaterRow& row) {
-    return matches_pattern(row.opener, file);
-  });
+  return std::any_of(later_rows().begin(), later_rows().end(),
+                     [&](const LaterRow& row) { return matches_pattern(row.opener, file); });
 }
 
 bool matches(const LaterRow& row, const Opener& opener) {

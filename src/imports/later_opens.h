@@ -36,7 +36,8 @@ struct LaterRow {
   std::string_view opener, names, when, source;
   Phase phase = Phase::kNever;
   int flags = 0;
-  bool by_path = false;  // as a file in the opener's own directory
+  bool by_path = false;   // as a file in the opener's own directory
+  bool if_asked = false;  // only in a process that was asked for the opener's distribution
   OnFailure failure = OnFailure::kIgnored;
   bool same_version = false;
 

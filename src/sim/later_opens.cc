@@ -100,12 +100,13 @@ std::vector<ConstructorOpens::Open> LaterOpens::opens_of(const Simulation& simul
 }
 
 std::vector<LaterOpen> LaterOpens::play(Phase phase, Simulation& simulation,
-                                        std::vector<LoaderCall>& calls) {
+                                        std::vector<LoaderCall>& calls, const IsAsked& is_asked) {
   std::vector<LaterOpen> opens;
   // What is loaded on the way opens its own.
   for (ObjectId id = 0; id < simulation.objects().size(); id++) {
     if (simulation.objects()[id].removed || simulation.objects()[id].ns != 0) continue;
     for (Intent& intent : intents_of(simulation, id, phase)) {
+      if (intent.row && intent.row->if_asked && !is_asked(id)) continue;
       LaterOpen open;
       open.phase = phase;
       open.row = intent.row;

@@ -44,8 +44,10 @@ class LaterOpens : public ConstructorOpens {
   }
   std::vector<Open> opens_of(const Simulation& simulation, ObjectId id) override;
   // Goes on with a process at whose end `calls` were made; adds the calls that it makes.
+  // `is_asked`: whether the process was asked for the distribution of this object.
+  using IsAsked = std::function<bool(ObjectId)>;
   std::vector<LaterOpen> play(python::Phase phase, Simulation& simulation,
-                              std::vector<LoaderCall>& calls);
+                              std::vector<LoaderCall>& calls, const IsAsked& is_asked);
   // "9.1.0" of its name, its soname or its distribution, whichever says most; empty: unknown.
   std::string version_of(const Simulation& simulation, ObjectId id) const;
 

@@ -298,7 +298,10 @@ class Generator:
         elif bad == "class":
             add(path, lib={"raw": {"ehdr": {"ident": "7f454c4601010100" + "00" * 8}}})
         elif bad == "machine":
-            add(path, lib={"raw": {"ehdr": {"machine": 183 if self.arch == "x86_64" else 62}}})
+            # And what else is wrong with the identification: byte order, version, OS ABI, its version, padding.
+            ident = self.r.choice(["0201010000000000", "0202010000000000", "0201020000000000", "0201010900000000", "0201010005000000",
+                                   "0201010000010000"]) + "00" * 4
+            add(path, lib={"raw": {"ehdr": {"machine": 183 if self.arch == "x86_64" else 62, "ident": "7f454c46" + ident}}})
         else:
             add(path, lib={"flags_1": 0x8000000})  # DF_1_PIE
 

@@ -8,6 +8,8 @@ from elfimage import DF_1_NODEFLIB, DF_1_NODELETE, DF_SYMBOLIC, INDIRECT_EXTERN_
 from elfimage import PROPERTY_X86_FEATURE_1_AND, PROPERTY_X86_ISA_1_NEEDED, RTLD_DEEPBIND, RTLD_GLOBAL, RTLD_LAZY
 from elfimage import RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW
 
+# Byte order, version, OS ABI, its version, padding: wrong each.
+IDENTS = ["0202010000000000", "0201020000000000", "0201010900000000", "0201010005000000", "0201010000010000"]
 LEGACY = "tls"  # a subdirectory that ld.so up to 2.36 tries on every machine
 
 
@@ -121,7 +123,13 @@ SEARCH = {
                                program(["liba.so"], runpath="@W@/d1:@W@/d2:@W@/d3")),
                          world(lib("d1/liba.so", raw={"ehdr": {"ident": "7f454c4601010100" + "00" * 8}}),
                                lib("d2/liba.so", raw={"ehdr": {"machine": 40}}),
-                               steps=opens(at("liba.so"), at("liba.so", "d2")))],
+                               steps=opens(at("liba.so"), at("liba.so", "d2"))),
+                         # Of another machine nothing else matters but the magic number; of this one all does.
+                         world(*(lib(f"d{n}/liba.so", raw={"ehdr": {"machine": 40, "ident": "7f454c46" + ident + "00" * 4}})
+                                 for n, ident in enumerate(IDENTS)), lib("d9/liba.so"),
+                               program(["liba.so"], runpath=":".join(f"@W@/d{n}" for n in (0, 1, 2, 3, 4, 9)))),
+                         *(world(lib("d1/liba.so", raw={"ehdr": {"ident": "7f454c46" + ident + "00" * 4}}),
+                                 program(["liba.so"], runpath="@W@/d1")) for ident in IDENTS)],
     "preload": [world(lib("d1/liba.so", defs=[d("s")]), lib("d1/libb.so", defs=[d("s")]),
                       program(["libb.so"], [S], rpath="@W@/d1"), env={"LD_PRELOAD": "@W@/d1/liba.so"})],
 }

@@ -1,4 +1,7 @@
-"""`cohabit run --gpu-memory` really bounds what a framework gets."""
+"""`cohabit run --gpu-memory` really bounds what a framework gets.
+
+TensorFlow asks for nearly all memory, is refused by its own limit, and tries nine tenths of that until it is below.
+"""
 from __future__ import annotations
 
 import pytest
@@ -22,7 +25,8 @@ del few
 try:
     many = allocate(8 << 30)
 except Exception as error:
-    assert "memory" in (type(error).__name__ + str(error)).lower(), error
+    said = (type(error).__name__ + str(error)).lower()
+    assert "memory" in said or "oom" in said, error
 else:
     raise SystemExit("8 GiB were given")
 """, cohabit, "run", "--repair", "none", "--gpu-memory", f"{framework}={share}", "--", XLA_PYTHON_CLIENT_PREALLOCATE="true",

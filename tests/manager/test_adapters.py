@@ -1,11 +1,14 @@
-"""Which calls the adapters make where there is a GPU, with stand-ins for the frameworks: a GPU was not at hand."""
+"""Which calls the adapters make where there is a GPU, with stand-ins for the frameworks; tests/gpu has real ones."""
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
-import places  # noqa: F401  (puts the package on sys.path)
+import places  # puts the package on sys.path
+from cohabit import _own_adapters
 from cohabit.adapters import Memory, known_adapters
 
 ADAPTERS = known_adapters()
@@ -59,7 +62,8 @@ def test_paddle_without_cuda() -> None:
     assert adapter.free_cached(module) == "" and adapter.devices(module) == ["cpu"] and adapter.memory(module) == []
 
 
-def test_cupy() -> None:
+def test_cupy(monkeypatch) -> None:
+    monkeypatch.setattr(_own_adapters, "has_context", lambda number: True)
     calls, on = Calls(), []
 
     class Device:
@@ -85,6 +89,10 @@ def test_cupy() -> None:
     adapter.synchronize(module)
     assert adapter.free_cached(module) and calls == [("synchronize", 1), ("free", 1), ("pinned",)]
     assert adapter.memory(module) == [Memory("cuda:1", 30, 70)]
+    monkeypatch.setattr(_own_adapters, "has_context", lambda number: False)  # entering a device would make one
+    before = list(calls)
+    adapter.synchronize(module)
+    assert adapter.free_cached(module) == "" and adapter.memory(module) == [] and calls == before
     runtime.getDeviceCount = lambda: 1 / 0  # no driver
     assert adapter.devices(module) == [] and adapter.free_cached(module) == ""
 
@@ -123,3 +131,22 @@ def test_torch_is_limited_when_it_sets_its_devices_up() -> None:
     ADAPTERS["torch"].limit(SimpleNamespace(cuda=cuda), float(1536 << 20))
     queue.pop()()
     assert calls[2:] == [("limit", 1.0, 0), ("limit", 0.75, 1)]
+
+
+DRIVER = """
+int cuDeviceGet(int* device, int number) { *device = number + 7; return READY ? 0 : 3; }
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) { *flags = 0; *active = device == 8; return 0; }
+"""
+
+
+@pytest.mark.parametrize("ready, loaded, expected", [(1, True, [False, True]), (0, True, [False, False]), (1, False, [False, False])])
+def test_a_context_is_seen_and_not_made(tmp_path, ready: int, loaded: bool, expected: list[bool]) -> None:
+    """Asked of a driver that is loaded already; one that is not is not loaded for it."""
+    library = tmp_path / "driver.so"
+    subprocess.run(["cc", "-shared", "-fPIC", f"-DREADY={ready}", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", library], input=DRIVER,
+                   text=True, check=True)
+    code = (f"import ctypes\n{'ctypes.CDLL(' + repr(str(library)) + ')' if loaded else ''}\nfrom cohabit._own_adapters import has_context\n"
+            "print([has_context(0), has_context(1)])\n")
+    said = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(places.REPO / "python"), "LD_LIBRARY_PATH": "/nowhere"},
+                          capture_output=True, text=True, check=True).stdout
+    assert said.strip() == str(expected)

@@ -2,6 +2,8 @@
 import glob
 import os
 
+import pytest
+
 from trace_world import read_trace
 
 
@@ -62,6 +64,18 @@ def test_exec_without_the_option_is_a_blind_spot(world, tmp_path):
     run, children = trace(world, tmp_path, f"exec={world.path('starter')},cd=/")
     assert children == {} and run.calls == []
     assert any("replaced itself" in s for s in run.end["blind_spots"])
+
+
+@pytest.mark.parametrize("how", ["exec ", ""], ids=["replaced", "started"])
+def test_a_program_without_the_tracer_is_a_blind_spot(world, tmp_path, how):
+    """A start script that sets LD_PRELOAD (to tcmalloc, say) takes the tracer away; ld.so's log goes on under the same number."""
+    command = ["/bin/sh", "-c", f"LD_PRELOAD={world.path('libplain.so')} {how}{world.program} open={world.path('libother.so')},2; true"
+               if not how else f"export LD_PRELOAD={world.path('libplain.so')}; exec {world.program} open={world.path('libother.so')},2"]
+    run, children = trace(world, tmp_path, command=command, options=["--children"])
+    assert run.status == 0 and "opened" in run.stdout
+    assert children == {} and run.calls == [], "calls of a program that was not traced"
+    said, = [spot for spot in run.end["blind_spots"] if "without the tracer" in spot]
+    assert os.path.basename(world.program) in said and ("replaced itself" in said) == bool(how)
 
 
 def test_shell_pipeline(world, tmp_path):

@@ -78,7 +78,11 @@ TEST_CASE("headers are refused with the loader's words") {
   CHECK(message(std::string(64, 'x')) == "invalid ELF header");
   std::string header("\177ELF\2\2\1", 7);
   header.resize(64);
+  header[18] = 62;  // e_machine
   CHECK(message(header) == "ELF file data encoding not little-endian");
+  header[18] = 40;
+  CHECK(elf::check_header(Bytes(header), elf::EM_X86_64).verdict ==
+        elf::HeaderVerdict::kOtherMachine);
   header[4] = 1;
   CHECK(elf::check_header(Bytes(header), elf::EM_X86_64).verdict ==
         elf::HeaderVerdict::kOtherClass);

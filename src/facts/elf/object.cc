@@ -481,10 +481,8 @@ bool acceptable_abi(const uint8_t* ident) {
   return (ident[7] == kSysv && ident[8] == 0) || (ident[7] == kGnu && ident[8] < kMaxAbiVersion);
 }
 
-HeaderCheck check_ident(const uint8_t* ident) {
-  constexpr uint8_t kClass64 = 2, kLittleEndian = 1, kCurrent = 1;
-  if (std::memcmp(ident, "\177ELF", 4) != 0) return fatal("invalid ELF header");
-  if (ident[4] != kClass64) return {HeaderVerdict::kOtherClass, ""};
+HeaderCheck check_rest_of_ident(const uint8_t* ident) {
+  constexpr uint8_t kLittleEndian = 1, kCurrent = 1;
   if (ident[5] != kLittleEndian) return fatal("ELF file data encoding not little-endian");
   if (ident[6] != kCurrent) return fatal("ELF file version ident does not match current one");
   if (ident[7] != 0 && ident[7] != 3) return fatal("ELF file OS ABI invalid");
@@ -492,6 +490,18 @@ HeaderCheck check_ident(const uint8_t* ident) {
   for (int i = 9; i < 16; i++)
     if (ident[i] != 0) return fatal("nonzero padding in e_ident");
   return {};
+}
+
+// open_verify of elf/dl-load.c. What is wrong with the identification of a file of another machine
+// does not matter: it is passed over. (Measured: Debian's 2.36, 2.41 and 2.43.)
+HeaderCheck check_ident(const Ehdr& header, uint16_t machine) {
+  constexpr uint8_t kClass64 = 2;
+  if (std::memcmp(header.e_ident, "\177ELF", 4) != 0) return fatal("invalid ELF header");
+  if (header.e_ident[4] != kClass64) return {HeaderVerdict::kOtherClass, ""};
+  HeaderCheck check = check_rest_of_ident(header.e_ident);
+  if (check.verdict != HeaderVerdict::kLoadable && header.e_machine != machine)
+    return {HeaderVerdict::kOtherMachine, ""};
+  return check;
 }
 
 }  // namespace
@@ -506,7 +516,7 @@ const Version* Object::version_of(uint32_t index) const {
 HeaderCheck check_header(Bytes file, uint16_t machine) {
   const auto header = file.read<Ehdr>(0);
   if (!header) return fatal("file too short");
-  if (HeaderCheck check = check_ident(header->e_ident); check.verdict != HeaderVerdict::kLoadable)
+  if (HeaderCheck check = check_ident(*header, machine); check.verdict != HeaderVerdict::kLoadable)
     return check;
   if (header->e_version != 1) return fatal("ELF file version does not match current one");
   if (header->e_machine != machine) return {HeaderVerdict::kOtherMachine, ""};
