@@ -13,6 +13,14 @@ constexpr std::string_view kFrameworks[] = {"torch",       "paddle", "tensorflow
                                             "onnxruntime", "cupy",   "ctranslate2", "pycuda",
                                             "faiss",       "xgboost"};
 
+// "cuda13" of jax-cuda13-pjrt: a part of a framework, which itself says nothing.
+std::string cuda_in_name(const std::string& name) {
+  const size_t at = name.find("cuda");
+  if (at == std::string::npos) return "";
+  const size_t end = name.find_first_not_of("0123456789", at + 4);
+  return end == at + 4 || at + 4 == name.size() ? "" : name.substr(at, end - at);
+}
+
 // A file that two distributions claim is what the one that is installed last made it; which that is
 // does not matter here, as long as it is the same for all parts of a library.
 sim::LaterOpens::Facts facts_of_files(const World& world) {
@@ -26,7 +34,8 @@ sim::LaterOpens::Facts facts_of_files(const World& world) {
     if (owners.empty()) return sim::OpenerFacts{};
     const auto made_for = cuda.find(owners.front()->name);
     return sim::OpenerFacts{owners.front()->version,
-                            made_for == cuda.end() ? "" : made_for->second};
+                            made_for == cuda.end() ? cuda_in_name(owners.front()->name)
+                                                   : made_for->second};
   };
 }
 
