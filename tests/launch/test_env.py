@@ -310,6 +310,45 @@ def test_library_path_is_cleaned_of_what_shadows(cohabit: str, clean: dict[str, 
     assert call(cohabit, "env", str(tmp_path / "env"), "--export", variables=variables).stdout == ""
 
 
+# TensorFlow 2.21: its RUNPATH leads to most of what it opens by name once a GPU is used, but not to cuSOLVER.
+OPENED_BY_NAME = """program env/bin/python3
+file env/lib/python3.11/os.py
+file S/tensorflow/__init__.py from . import _ext
+file S/tensorflow/python/platform/build_info.py build_info = dict([('cuda_version', '12.5.1'), ('is_cuda_build', True)])\\n
+lib S/tensorflow/libtensorflow_framework.so.2
+  defs tensorflow
+  set {"runpath": "$ORIGIN/../maker/all/lib"}
+lib S/tensorflow/_ext.so
+  needed libtensorflow_framework.so.2
+  set {"runpath": "$ORIGIN"}
+lib S/maker/solver/lib/libcusolver.so.11
+  defs solver
+""" + "".join(f"lib S/maker/all/lib/{name}\n  defs x{number}\n" for number, name in enumerate((
+    "libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcusparse.so.12", "libcudnn.so.9"))) + """
+dist S tensorflow 2.21.0
+  lists tensorflow/__init__.py
+  lists tensorflow/python/platform/build_info.py
+  lists tensorflow/_ext.so
+  lists tensorflow/libtensorflow_framework.so.2
+dist S maker-solver-cu12 11.7
+  lists maker/solver/lib/libcusolver.so.11
+"""
+OPENED_BY_NAME = OPENED_BY_NAME.replace("S/", f"env/{SITE}/").replace(" S ", f" env/{SITE} ")
+
+
+def test_library_path_of_what_is_opened_by_name_later(cohabit: str, clean: dict[str, str], tmp_path: Path) -> None:
+    casefile.build_world(OPENED_BY_NAME, tmp_path)
+    call_env = ["env", str(tmp_path / "env"), "--export"]
+    done = call(cohabit, *call_env, variables=clean)
+    assert seen_by_sh(done.stdout, "LD_LIBRARY_PATH", clean) == f"{tmp_path}/env/{SITE}/maker/solver/lib"
+    assert "cannot open libcusolver.so.11" in done.stdout
+    said = call(cohabit, "doctor", str(tmp_path / "env"), "--imports", "tensorflow", "--assume-gpu", "--format", "full", variables=clean).stdout
+    assert "warning[LD209]" in said and f"it is in {tmp_path}/env/{SITE}/maker/solver/lib/libcusolver.so.11" in said
+    (tmp_path / "env" / SITE / "tensorflow/libtensorflow_framework.so.2").unlink()
+    casefile.build_world(OPENED_BY_NAME.replace("maker/all/lib\"}", "maker/all/lib:$ORIGIN/../maker/solver/lib\"}"), tmp_path)
+    assert "LD_LIBRARY_PATH" not in call(cohabit, *call_env, variables=clean).stdout
+
+
 def test_library_path_that_is_needed_stays(cohabit: str, clean: dict[str, str], tmp_path: Path) -> None:
     """The same directory has a library that is nowhere else: without it the import would fail."""
     world = SHADOWED.replace("needed libblas.so.12", "needed libblas.so.12 libonly.so") + "lib toolkit/libonly.so\n"
