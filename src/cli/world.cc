@@ -33,9 +33,9 @@ sim::LaterOpens::Facts facts_of_files(const World& world) {
     const auto owners = distributions.owners(path);
     if (owners.empty()) return sim::OpenerFacts{};
     const auto made_for = cuda.find(owners.front()->name);
-    return sim::OpenerFacts{owners.front()->version,
-                            made_for == cuda.end() ? cuda_in_name(owners.front()->name)
-                                                   : made_for->second};
+    return sim::OpenerFacts{owners.front()->version, made_for == cuda.end()
+                                                         ? cuda_in_name(owners.front()->name)
+                                                         : made_for->second};
   };
 }
 
