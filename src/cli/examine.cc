@@ -240,13 +240,11 @@ std::set<uint32_t> asked_for_by_imports(const Ownership& ownership) {
 }
 
 // What comes of the opens after the imports, phase by phase. What was there before and only grows
-// is not told again.
+// is not told again. `imported`: who owns the objects of the imports.
 void judge_later(World& world, const Sequence& sequence, sim::Simulation& simulation,
-                 std::vector<Finding> earlier, OrderFindings& findings) {
+                 const Ownership& imported, std::vector<Finding> earlier, OrderFindings& findings) {
   Trace trace = sequence.trace;
   trace.exit_status.reset();
-  const Ownership imported = read_ownership(world.tree, world.distributions, simulation,
-                                            what_is_asked(world, sequence.imports));
   const std::set<uint32_t> asked_for = asked_for_by_imports(imported);
   const auto is_asked = [&](sim::ObjectId id) {
     const std::vector<uint32_t>& owners = imported.owners(id);
@@ -300,7 +298,7 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
   LoadedFiles loaded = loaded_files(sequence, simulation);
   note_broken(loaded, report, order);
   if (has_later_phases(world, sequence)) {
-    judge_later(world, sequence, simulation, std::move(findings), of_order);
+    judge_later(world, sequence, simulation, ownership, std::move(findings), of_order);
     loaded = loaded_files(sequence, simulation);
   }
   note_reach(world, loaded, report);
