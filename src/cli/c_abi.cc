@@ -55,6 +55,19 @@ std::vector<char*> with_log_named(int argc, char** argv) {
   return arguments;
 }
 
+// `check --find-links DIR torch`: an option that may be repeated would take all words that follow
+// it.
+void take_one_value_each(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    const auto options = command->get_options();
+    const auto is_positional = [](const CLI::Option* option) { return option->get_positional(); };
+    if (std::none_of(options.begin(), options.end(), is_positional)) continue;
+    for (CLI::Option* option : options)
+      if (!option->get_positional() && option->get_expected_max() > 1)
+        option->allow_extra_args(false);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Cohabit: makes GPU frameworks live together in one process", "cohabit"};
   app.require_subcommand(0, 1);
@@ -83,6 +96,7 @@ int run(int argc, char** argv) {
   cohabit::add_guard_command(app, exit_code);
   cohabit::add_crash_frames_command(app, exit_code);
   cohabit::add_kernel_command(app, exit_code);
+  take_one_value_each(app);
   try {
     std::vector<char*> arguments = with_log_named(argc, argv);
     app.parse(static_cast<int>(arguments.size()), arguments.data());

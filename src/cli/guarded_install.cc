@@ -17,8 +17,8 @@
 #include "cli/arguments.h"
 #include "cli/runs_around.h"
 #include "cli/worse.h"
-#include "facts/cuda/builds.h"
 #include "facts/python/requirement.h"
+#include "report/check.h"
 #include "report/printable.h"
 #include "report/snapshots.h"
 
@@ -43,6 +43,7 @@ class Guard {
   Result<int> finish(int status);
   void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
   bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
+  bool brings_broken(const std::vector<PackageChange>& changes, const Examination& now) const;
 
   const GuardedInstall& install_;
   KeptEnvironment environment_;
@@ -52,24 +53,6 @@ class Guard {
   RunsAround runs_;
   Snapshot kept_;
 };
-
-// Another version of a framework that came with a requirement, and that nobody named: "torch 2.6.0
-// -> 2.5.0".
-std::vector<std::string> replaced_frameworks(const std::vector<ExpectedChange>& changes,
-                                             const KeptEnvironment& environment) {
-  std::set<std::string> frameworks;
-  for (const cuda::FrameworkBuild& build :
-       cuda::read_builds(Tree(""), environment.python, environment.distributions))
-    if (build.distribution) frameworks.insert(normal_name(build.distribution->name));
-  std::vector<std::string> replaced;
-  for (const ExpectedChange& change : changes)
-    if (change.because.size() > 1 && !change.from.empty() && change.from != change.to &&
-        frameworks.contains(normal_name(change.name)))
-      replaced.push_back(fmt::format("{} {} -> {} ({})", change.name, change.from,
-                                     change.to.empty() ? "removed" : change.to,
-                                     fmt::join(change.because, " -> ")));
-  return replaced;
-}
 
 // What the install would break is said before it is started.
 bool Guard::is_refused() {
@@ -94,10 +77,10 @@ bool Guard::is_refused() {
     say_guarding("would be: {}[{}]: {}", severity_name(finding.severity), finding.code,
                  report::printable(without_credentials(finding.headline)));
   }
-  for (const std::string& change : replaced_frameworks(outcome->changes, environment_)) {
+  for (const ExpectedChange& change : outcome->changes) {
+    if (!change.replaces_framework) continue;
     worse++;
-    say_guarding("would be: {}, which was not asked for: name it too if it is wanted",
-                 report::printable(without_credentials(change)));
+    say_guarding("would be: {}", report::printable(without_credentials(report::unasked(change))));
   }
   if (worse == 0) return false;
   say_guarding("{}", install_.force ? "goes on, since --force was given"
@@ -181,6 +164,26 @@ bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distribut
   return !broken->empty();
 }
 
+// What was brought does not fit to what is there, and does not work: that is no install either.
+bool Guard::brings_broken(const std::vector<PackageChange>& changes, const Examination& now) const {
+  if (!install_.verify) return false;
+  const std::vector<PackageChange> suspected = suspects(changes, now.findings);
+  if (suspected.empty()) return false;
+  const auto broken = RunsAround::run_new(environment_.python.executable, suspected);
+  if (!broken) {
+    say_guarding("not run: {}", broken.error().message);
+    return false;
+  }
+  for (const RunsAround::Broken& one : *broken) {
+    say_guarding("`import {}` does not work: {}", one.imports, report::printable(one.how));
+    for (const Finding& finding : now.findings)
+      if (!suspects(one.used, {finding}).empty())
+        say_guarding("{}[{}]: {}", severity_name(finding.severity), finding.code,
+                     report::printable(finding.headline));
+  }
+  return !broken->empty();
+}
+
 // The installer was content.
 Result<int> Guard::judge_change(const Snapshot& now, int status) {
   const auto after = find_kept_environment(environment_.python.executable);
@@ -197,7 +200,8 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   for (const PackageChange& change : changes) say_guarding("{}", report::package_change(change));
   if (!worse.empty()) tell_worse(worse, *after);
   // What is known to be worse need not be run.
-  if (worse.empty() && !is_broken(changes, after->distributions)) {
+  if (worse.empty() && !is_broken(changes, after->distributions) &&
+      !brings_broken(changes, *examination)) {
     say_guarding("nothing that worked is worse; take it back with `cohabit restore {}`",
                  kept_.name);
     return finish(status);

@@ -7,7 +7,9 @@
 
 #include "cli/used_distributions.h"
 #include "cli/verify_runs.h"
+#include "facts/python/installed_files.h"
 #include "facts/python/requirement.h"
+#include "findings/environment.h"
 
 namespace cohabit {
 namespace {
@@ -38,6 +40,27 @@ Result<std::vector<VerifiedRow>> run(const World& world, const std::vector<Impor
     if (const auto verdict = verdicts.find(text_of(row.imports)); verdict != verdicts.end())
       row.predicted = verdict->second;
   });
+}
+
+// What a user of the distribution would import: the module of its name, else all that do not begin
+// with an underscore.
+std::vector<Imports> own_modules(const InstalledFiles& files, uint32_t distribution,
+                                 const std::string& name) {
+  const auto [begin, end] = files.rows_of(distribution);
+  Names modules;
+  for (size_t i = begin; i < end; i++) {
+    const std::string_view module = import_name(files.rows()[i].record.path);
+    if (module.empty() || is_by_the_way(module)) continue;
+    if (normal_name(std::string(module)) == normal_name(name)) return {{std::string(module)}};
+    if (module[0] != '_') modules.emplace(module);
+  }
+  std::vector<Imports> imports;
+  for (const std::string& module : modules) imports.push_back({module});
+  return imports;
+}
+
+bool has_failed(const VerifiedRow& row) {
+  return row.run.outcome != Outcome::kOk;
 }
 
 }  // namespace
@@ -90,8 +113,28 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
   if (!rows) return tl::unexpected<Error>(rows.error());
   std::vector<Broken> broken;
   for (const VerifiedRow& row : *rows)
-    if (row.run.outcome != Outcome::kOk)
+    if (has_failed(row))
       broken.push_back({text_of(row.imports), row.run.detail, used_by(row.imports)});
+  return broken;
+}
+
+Result<std::vector<RunsAround::Broken>> RunsAround::run_new(
+    const std::string& python, const std::vector<PackageChange>& added) {
+  const Tree tree("");
+  World world(tree);
+  if (auto read = read_world(world, python); !read) return tl::unexpected<Error>(read.error());
+  const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
+  const std::vector<Distribution>& all = world.distributions.all();
+  std::vector<Broken> broken;
+  for (const PackageChange& change : added)
+    for (uint32_t i = 0; i < all.size(); i++) {
+      if (normal_name(all[i].name) != normal_name(change.name)) continue;
+      const auto rows = run(world, own_modules(files, i, change.name), {});
+      if (!rows) return tl::unexpected<Error>(rows.error());
+      // Of several modules some are for other platforms, or for what is not installed.
+      if (rows->empty() || !std::all_of(rows->begin(), rows->end(), has_failed)) continue;
+      broken.push_back({text_of((*rows)[0].imports), (*rows)[0].run.detail, {change}});
+    }
   return broken;
 }
 

@@ -30,6 +30,9 @@ class RunsAround {
   // What worked before, comes to one of the changes, and does not work now.
   Result<std::vector<Broken>> run_after(const std::string& python,
                                         const std::vector<PackageChange>& changes);
+  // What cannot be imported of these distributions, which are new.
+  static Result<std::vector<Broken>> run_new(const std::string& python,
+                                             const std::vector<PackageChange>& added);
 
  private:
   using Uses = std::map<std::string, std::set<std::string>>;

@@ -120,6 +120,19 @@ Worse find_worse(const Examination& before, const Examination& after,
   return worse;
 }
 
+std::vector<PackageChange> suspects(const std::vector<PackageChange>& changes,
+                                    const std::vector<Finding>& findings) {
+  std::vector<PackageChange> result;
+  for (const PackageChange& change : changes)
+    if (change.before.empty() &&
+        std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+          return finding.severity >= Severity::kWarning && kBreaking.contains(finding.code) &&
+                 is_about(finding, change);
+        }))
+      result.push_back(change);
+  return result;
+}
+
 std::string culprit(const PackageChange& change, const std::vector<PackageChange>& changes,
                     const Distributions& after) {
   return report::package_change(change) + who_requires(change, changes, after);

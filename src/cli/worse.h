@@ -25,6 +25,11 @@ bool is_worse(const Finding& finding, const std::set<std::string>& there);
 Worse find_worse(const Examination& before, const Examination& after,
                  const std::vector<SnapshotPackage>& packages_before);
 
+// Of the distributions that were not there before, those that `findings` says do not fit to what is
+// there: doctor warns of it, and only a run tells whether they work all the same.
+std::vector<PackageChange> suspects(const std::vector<PackageChange>& changes,
+                                    const std::vector<Finding>& findings);
+
 // A changed package and who asked for it: "beta 1.0 -> 2.0, required by gamma".
 std::string culprit(const PackageChange& change, const std::vector<PackageChange>& changes,
                     const Distributions& after);

@@ -23,6 +23,8 @@ struct ExpectedChange {
   ExpectedKind kind = ExpectedKind::kAdded;
   // The requirements that lead to it, that of the request first; empty: nobody's.
   std::vector<std::string> because;
+  // Another version of a framework that comes with a requirement, and that nobody named.
+  bool replaces_framework = false;
 };
 ExpectedChange change_of(const std::string& name, const std::string& from, const std::string& to);
 

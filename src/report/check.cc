@@ -79,10 +79,24 @@ std::string draw_overwrites(const Check& check) {
   std::string text =
       fmt::format("  {} path{} claimed twice, {} of them with different content\n",
                   check.claimed_twice, check.claimed_twice == 1 ? "" : "s", check.different);
-  for (size_t i = 0; i < std::min(check.overwrites.size(), kShown); i++)
-    text += draw_overwrite(check.overwrites[i]);
-  if (check.overwrites.size() > kShown)
-    text += fmt::format("    and {} more pairs\n", check.overwrites.size() - kShown);
+  size_t differing = 0, shown = 0;
+  for (const Overwrite& one : check.overwrites) {
+    if (one.different == 0) continue;
+    if (differing++ < kShown) text += draw_overwrite(one), shown++;
+  }
+  if (differing > shown) text += fmt::format("    and {} more pairs\n", differing - shown);
+  // An empty nvidia/__init__.py is claimed by every two of twenty distributions.
+  if (const size_t alike = check.overwrites.size() - differing; alike > 0)
+    text += fmt::format("    {}{} pair{} with the same content (in --format json)\n",
+                        differing > 0 ? "and " : "", alike, alike == 1 ? "" : "s");
+  return text;
+}
+
+std::string draw_unasked(const Check& check, const Painter& painter) {
+  std::string text;
+  for (const ExpectedChange& change : check.changes)
+    if (change.replaces_framework)
+      text += painter.paint("1;33", printable(unasked(change))) + "; `cohabit guard` refuses it\n";
   return text;
 }
 
@@ -100,11 +114,9 @@ std::string draw_cost(const Check& check) {
 
 Json to_json(const ExpectedChange& change) {
   const auto version = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-  return {{"name", change.name},
-          {"from", version(change.from)},
-          {"to", version(change.to)},
-          {"kind", kind_name(change.kind)},
-          {"because", change.because}};
+  return {{"name", change.name},       {"from", version(change.from)},
+          {"to", version(change.to)},  {"kind", kind_name(change.kind)},
+          {"because", change.because}, {"replaces_framework", change.replaces_framework}};
 }
 
 Json to_json(const Overwrite& one) {
@@ -118,6 +130,12 @@ Json to_json(const Overwrite& one) {
 
 }  // namespace
 
+std::string unasked(const ExpectedChange& change) {
+  return fmt::format("{} {} -> {} ({}), which was not asked for: name it too if it is wanted",
+                     change.name, change.from, change.to.empty() ? "removed" : change.to,
+                     fmt::join(change.because, " -> "));
+}
+
 Check without_secrets(Check check, const std::map<std::string, std::string>& variables) {
   check.report = without_secrets(std::move(check.report), variables);
   for (ExpectedChange& change : check.changes)
@@ -127,7 +145,9 @@ Check without_secrets(Check check, const std::map<std::string, std::string>& var
 
 std::string full(const Check& check, bool colour) {
   const std::string findings = full(check.report, colour);
-  return draw_changes(check, Painter(colour)) + draw_overwrites(check) + draw_cost(check) +
+  const Painter painter(colour);
+  return draw_changes(check, painter) + draw_overwrites(check) + draw_cost(check) +
+         draw_unasked(check, painter) +
          (findings.empty() ? "nothing that is there would break\n" : "\n" + findings);
 }
 

@@ -21,6 +21,8 @@ struct Check {
 };
 
 Check without_secrets(Check check, const std::map<std::string, std::string>& variables);
+// "torch 2.8.0 -> 2.6.0 (x -> torch==2.6.0), which was not asked for: ..."
+std::string unasked(const ExpectedChange& change);
 std::string full(const Check& check, bool colour);
 std::string concise(const Check& check);
 // data/schema/check.schema.json describes it.

@@ -104,9 +104,10 @@ class Index:
         expected = "Basic " + base64.b64encode(self.login.encode()).decode()
         if self.login and request.headers.get("Authorization") != expected:
             return self.send(request, 401, b"", {"WWW-Authenticate": 'Basic realm="index"'})
-        if request.path.startswith("/simple/"):
-            return self.send_page(request, request.path.split("/")[2])
-        file = self.directory / urllib.parse.unquote(request.path.split("/")[-1])
+        path = urllib.parse.urlsplit(request.path).path  # a whole address, where this is the proxy
+        if path.startswith("/simple/"):
+            return self.send_page(request, path.split("/")[2])
+        file = self.directory / urllib.parse.unquote(path.split("/")[-1])
         if not file.is_file():
             return self.send(request, 404, b"no such file")
         self.send_file(request, file)

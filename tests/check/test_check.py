@@ -212,6 +212,26 @@ def test_a_private_index_that_refuses(environment, check, serve, tmp_path: Path)
     assert "wr0ng-word" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("way", ["http_proxy", "pip's variable", "pip's file"])
+def test_a_proxy(environment, ask, serve, tmp_path: Path, way: str):
+    """The index has a name that nothing resolves: only the proxy leads to it."""
+    if way != "http_proxy" and environment.installer == "uv":
+        way = "http_proxy"  # uv knows no other
+    big_wheels(tmp_path / "wheels")
+    proxy = serve(tmp_path / "wheels")
+    address = f"http://127.0.0.1:{proxy.server.server_port}"
+    variables = {"http_proxy": address}
+    if way == "pip's variable":
+        variables = {"PIP_PROXY": address}
+    elif way == "pip's file":
+        (tmp_path / "pip.conf").write_text(f"[global]\nproxy = {address}\n")
+        variables = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}
+    report = ask(environment, "vendor-cu12", "vendor-cu13", "--index-url", "http://index.invalid/simple/",
+                 variables={**variables, "PIP_TRUSTED_HOST": "index.invalid"}, code=1)
+    assert report["claimed_twice"] == {"count": 3, "different": 2} and proxy.sent["cohabit"] > 0
+    assert all(" http://index.invalid/" in request for request in proxy.requests)
+
+
 # ---- what cannot be installed
 
 def test_only_a_source_distribution(environment, check, serve, tmp_path: Path):

@@ -152,6 +152,35 @@ def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
     call(root, "guard", "--", python, "-m", "pip", "uninstall", "-y", "two")
 
 
+@pytest.mark.parametrize("mode", ["clone", "copy", "hardlink", "symlink"])
+def test_real_uv_however_it_links(mode: str, call, tmp_path: Path) -> None:
+    """What uv has linked from its cache is given back as it was, and the cache keeps its bytes."""
+    root, cache = tmp_path / "env", tmp_path / "cache"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True)
+    wheels = [make_wheel(tmp_path, "one", "1.0"), make_wheel(tmp_path, "two", "1.0", ("one<2",))]
+    newer = make_wheel(tmp_path, "one", "2.0")
+    uv = ["env", f"UV_CACHE_DIR={cache}", f"HOME={tmp_path}", "UV_NO_CONFIG=1", str(Path(sys.executable).parent / "uv"), "pip",
+          "install", "--offline", "--no-index", "--no-deps", "--link-mode", mode, "--python", str(root / "bin/python")]
+    subprocess.run([*uv, *wheels], check=True, capture_output=True)
+    first = next(root.glob("lib/python3*/site-packages/one/__init__.py"))
+    assert first.is_symlink() == (mode == "symlink") and (mode != "hardlink" or first.stat().st_nlink > 1)
+    before = walk_of_uv(root)
+    done = call(root, "guard", "--", *uv, str(newer), code=1)  # that it is uv is hidden: nothing is predicted
+    assert "one 1.0 -> 2.0" in done.stderr and "PY001" in done.stderr
+    assert world.differences(before, walk_of_uv(root)) == {}
+    kept = world.walk(cache)
+    call(root, "guard", "--force", "--", *uv, str(newer))
+    assert list(root.glob("lib/python3*/site-packages/one-2.0.dist-info"))
+    call(root, "restore", next(word for word in call(root, "snapshots").stdout.split() if word.startswith("guard-")))
+    assert world.differences(before, walk_of_uv(root)) == {}
+    assert {name for name in world.differences(kept, world.walk(cache)) if b"archive" in name and name in kept} == set()
+
+
+def walk_of_uv(root: Path) -> dict:
+    """But for uv's lock, of which it changes the time."""
+    return {name: row for name, row in world.walk(root).items() if name != b".lock"}
+
+
 def test_another_version_of_a_framework_is_asked_for_by_name(call, tmp_path: Path) -> None:
     """Nothing is broken by it, and it is what people least want to happen unseen."""
     root = tmp_path / "env"
@@ -165,8 +194,27 @@ def test_another_version_of_a_framework_is_asked_for_by_name(call, tmp_path: Pat
     done = call(root, "guard", "--", *install, "vision", code=1)
     assert "torch 2.6 -> 2.5 (vision -> torch==2.5), which was not asked for" in done.stderr
     assert world.differences(before, world.walk(root)) == {}
+    said = call(root, "check", "--no-index", "--find-links", str(tmp_path), "vision")
+    assert "\ntorch 2.6 -> 2.5 (vision -> torch==2.5), which was not asked for" in said.stdout
     call(root, "guard", "--", *install, "vision", "torch==2.5")
     assert list(root.glob("lib/python3*/site-packages/torch-2.5.dist-info"))
+
+
+@pytest.mark.parametrize("works", [False, True])
+def test_what_does_not_fit_is_kept_if_it_works(pinned, call, works: bool) -> None:
+    """A new package that wants another version of what is there: its import decides, and nobody else's breaks by it."""
+    before = pinned.walk()
+    content = b"" if works else b"raise RuntimeError('operator gamma::nms does not exist')"
+    code = f'environment.install("gamma", "0.1", {{"gamma/__init__.py": {content!r}, "other.py": b""}}, ("beta>=2",))'
+    done = call(pinned, "guard", "--", *installer(pinned, code), code=0 if works else 1)
+    if works:
+        assert "nothing that worked is worse" in done.stderr and (pinned.site / "gamma").exists()
+        return
+    assert world.differences(before, pinned.walk()) == {}
+    assert "`import gamma` does not work: RuntimeError: operator gamma::nms does not exist" in done.stderr
+    assert "PY001" in done.stderr and "beta 1.0" in done.stderr and "taken back" in done.stderr
+    call(pinned, "guard", "--no-verify", "--", *installer(pinned, code))
+    assert (pinned.site / "gamma").exists()
 
 
 def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ...] = (),

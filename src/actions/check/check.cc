@@ -9,6 +9,7 @@
 #include "actions/check/fetch.h"
 #include "actions/check/pip_order.h"
 #include "actions/check/renamed.h"
+#include "facts/cuda/builds.h"
 #include "findings/fingerprint.h"
 #include "findings/rule.h"
 
@@ -30,6 +31,17 @@ std::vector<ExpectedChange> changes_of(const Plan& plan, const Distributions& pr
   for (const Departure& departure : plan.departures)
     changes.push_back(change_of(departure.name, departure.version, ""));
   return changes;
+}
+
+void mark_replaced_frameworks(const EnvironmentCase& before, std::vector<ExpectedChange>& changes) {
+  std::set<std::string> frameworks;
+  for (const cuda::FrameworkBuild& build :
+       cuda::read_builds(before.tree, before.interpreter, before.distributions))
+    if (build.distribution) frameworks.insert(normal_name(build.distribution->name));
+  for (ExpectedChange& change : changes)
+    change.replaces_framework = change.because.size() > 1 && !change.from.empty() &&
+                                change.from != change.to &&
+                                frameworks.contains(normal_name(change.name));
 }
 
 // The files of what stays are there: how they go with another NumPy can be told today.
@@ -91,6 +103,7 @@ Result<Outcome> check_install(const Installer& installer, const Interpreter& pyt
   for (ExpectedChange& change : outcome.changes)
     if (const auto chain = chains.find(normal_name(change.name)); chain != chains.end())
       change.because = chain->second;
+  mark_replaced_frameworks(before, outcome.changes);
   const std::set<std::string> arriving = names_of(*plan);
   const std::vector<std::string> order =
       installer.tool == Tool::kPip

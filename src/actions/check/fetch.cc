@@ -10,6 +10,7 @@
 #include "actions/ask.h"
 #include "base/addresses.h"
 #include "base/paths.h"
+#include "base/rows.h"
 #include "facts/wheels/web_file.h"
 
 namespace cohabit::check {
@@ -73,6 +74,20 @@ void add(const Arrival& arrival, Reading reading, Fetched& result) {
   result.wheels.emplace_back(std::move(*reading.wheel));
 }
 
+// Of `pip config list`, in which variables stand last, as pip weighs them: "global.proxy='...'" and
+// ":env:.proxy='...'".
+std::string proxy_of_pip(std::string_view listed) {
+  std::string proxy;
+  for (std::string_view line : split(listed, '\n')) {
+    const size_t equals = line.find("='");
+    if (equals == line.npos || !line.ends_with('\'')) continue;
+    const std::string_view name = line.substr(0, equals);
+    if (name == "global.proxy" || name == "install.proxy" || name == ":env:.proxy")
+      proxy = line.substr(equals + 2, line.size() - equals - 3);
+  }
+  return proxy;
+}
+
 }  // namespace
 
 // Credentials stand where the indexes are named. What netrc holds, libcurl reads itself.
@@ -86,8 +101,10 @@ wheels::WebSettings web_settings(const Installer& installer, const Request& requ
   if (installer.tool == Tool::kPip) {
     std::vector<std::string> command = installer.command;
     command.insert(command.end(), {"config", "list", "--disable-pip-version-check"});
-    if (const auto answer = hear_program(command))
+    if (const auto answer = hear_program(command)) {
       wheels::collect_credentials(answer->output, settings);
+      settings.proxy = proxy_of_pip(answer->output);
+    }
   }
   for (const char* name : {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
     const char* value = std::getenv(name);

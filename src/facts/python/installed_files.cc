@@ -80,6 +80,14 @@ void InstalledFiles::find_claimed_twice() {
   for (auto& [first, group] : groups) claimed_twice_.push_back(std::move(group));
 }
 
+std::string_view import_name(std::string_view path) {
+  const size_t slash = path.find('/');
+  if (slash != path.npos)
+    return path.substr(slash + 1) == "__init__.py" ? path.substr(0, slash) : std::string_view();
+  const bool module = path.ends_with(".py") || path.ends_with(".so");
+  return module ? path.substr(0, path.find('.')) : std::string_view();
+}
+
 std::optional<std::string> record_hash(const Tree& tree, const std::string& path) {
   const Result<MappedFile> map = tree.map(path);
   if (!map) return std::nullopt;

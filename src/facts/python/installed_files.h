@@ -45,6 +45,10 @@ class InstalledFiles {
   std::vector<RecordRows> records_;  // and their unescaped names
 };
 
+// The module that a path of a RECORD brings to the top level: "cv2" of "cv2/__init__.py", "six" of
+// "six.py", "_cffi" of "_cffi.cpython-311-x86_64-linux-gnu.so"; empty: none.
+std::string_view import_name(std::string_view path);
+
 // "sha256=BASE64" of a file as RECORD writes it; nothing if it cannot be read.
 std::optional<std::string> record_hash(const Tree& tree, const std::string& path);
 

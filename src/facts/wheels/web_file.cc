@@ -92,6 +92,7 @@ Result<WebFile> WebFile::open(std::string address, const WebSettings& settings) 
   set(handle, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
   set(handle, CURLOPT_USERAGENT, "cohabit");
   if (!settings.certificates.empty()) set(handle, CURLOPT_CAINFO, settings.certificates.c_str());
+  if (!settings.proxy.empty()) set(handle, CURLOPT_PROXY, settings.proxy.c_str());
   if (const auto found = settings.credentials.find(server_of(file.address_));
       found != settings.credentials.end()) {
     const size_t colon = std::min(found->second.find(':'), found->second.size());

@@ -18,6 +18,7 @@ namespace cohabit::wheels {
 struct WebSettings {
   std::map<std::string, std::string> credentials;
   std::string certificates;  // a file of authorities; empty: the library's own
+  std::string proxy;         // empty: as http_proxy, https_proxy, all_proxy and no_proxy say
 };
 // The "https://user:password@host:port" that stand in these texts.
 void collect_credentials(const std::string& text, WebSettings& settings);

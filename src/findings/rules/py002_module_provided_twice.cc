@@ -17,16 +17,6 @@ struct Provider {
   std::string_view path;  // of its row
 };
 
-// "cv2" of "cv2/__init__.py", "six" of "six.py", "_cffi" of
-// "_cffi.cpython-311-x86_64-linux-gnu.so".
-std::string_view import_name(std::string_view path) {
-  const size_t slash = path.find('/');
-  if (slash != path.npos)
-    return path.substr(slash + 1) == "__init__.py" ? path.substr(0, slash) : std::string_view();
-  const bool module = path.ends_with(".py") || path.ends_with(".so");
-  return module ? path.substr(0, path.find('.')) : std::string_view();
-}
-
 bool is_python(std::string_view path) {
   return path.ends_with(".py") || path.ends_with(".so");
 }
