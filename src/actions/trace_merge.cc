@@ -68,11 +68,44 @@ bool TraceMerger::names_fit(const std::optional<std::string>& asked, const std::
   return *asked == loaded || base_name(*asked) == base_name(loaded);
 }
 
+// Of calls that are alike, of two threads, ld.so's log does not say whose it has answered.
+bool TraceMerger::may_be_answered_for(const Call& waiting, const Call& answered) const {
+  if (!answered.answered || answered.call.inferred || answered.position <= waiting.recorded ||
+      is_open(answered.call.kind) != is_open(waiting.call.kind))
+    return false;
+  if (answered.told_caller && answered.call.caller != waiting.call.caller) return false;
+  return answered.call.name ? names_fit(waiting.call.name, *answered.call.name)
+                            : !waiting.call.name;
+}
+
+// The thread makes its next call: what waits of it has ended, without a constructor that could have
+// called us. Either it has failed, or what was taken for another thread's answer was its own: the
+// two change places.
+void TraceMerger::end_calls_of(int64_t tid) {
+  for (const size_t call : waiting_) {
+    if (calls_[call].tid != tid) continue;
+    for (auto& [other_thread, other] : last_of_) {
+      if (other_thread == tid || !may_be_answered_for(calls_[call], calls_[other])) continue;
+      Call &waiting = calls_[call], &answered = calls_[other];
+      std::swap(waiting.tid, answered.tid);
+      std::swap(waiting.recorded, answered.recorded);
+      std::swap(waiting.call.kind, answered.call.kind);
+      std::swap(waiting.call.name, answered.call.name);
+      std::swap(waiting.call.flags, answered.call.flags);
+      std::swap(waiting.call.link_map_id, answered.call.link_map_id);
+      std::swap(waiting.call.caller, answered.call.caller);
+      std::swap(waiting.call.cwd, answered.call.cwd);
+      other = call;  // it is the other thread's that waits
+      break;
+    }
+  }
+  std::erase_if(waiting_, [&](size_t call) { return calls_[call].tid == tid; });
+}
+
 void TraceMerger::add_call(const TracerRecord& record) {
   candidate_.clear();
   reopened_ = kNone;
-  // The thread's call before has ended: without a constructor that could have called us, failed.
-  std::erase_if(waiting_, [&](size_t call) { return calls_[call].tid == record.tid; });
+  end_calls_of(record.tid);
   threads_ |= record.tid != record.pid;
   const bool stranger = is_strangers(record.tid);
   if (!stranger) pop_finished();
@@ -87,8 +120,10 @@ void TraceMerger::add_call(const TracerRecord& record) {
   (call.call.kind == CallKind::kDlclose ? call.call.ns : call.call.link_map_id) = record.numbers[1];
   call.call.caller = record.texts[1].value_or("");
   call.call.cwd = record.texts[2].value_or("");
+  call.recorded = now_;
   calls_.push_back(call);
   size_t index = calls_.size() - 1;
+  last_of_[record.tid] = index;
   if (!fails_early(call.call)) waiting_.push_back(index);
   if (!stranger) place(index);
 }
@@ -119,6 +154,7 @@ void TraceMerger::loading(const std::string& name, int64_t ns, const std::string
     namespaces_.insert(ns);
   }
   // Where a library wraps dlopen, the tracer saw the wrapper's caller, and glibc the wrapper.
+  calls_[call].told_caller = true;
   calls_[call].call.caller = by;
   calls_[call].call.caller_ns = by_ns;
   push(call, true);

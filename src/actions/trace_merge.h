@@ -25,6 +25,7 @@
 // the lock is taken, so another thread's record may stand inside a call.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -67,12 +68,14 @@ class TraceMerger {
  private:
   struct Call {
     LoaderCall call;
-    size_t position = 0;      // of the event at which ld.so took the call up
-    int64_t tid = 0;          // 0 unknown
-    bool placed = false;      // position and depth are known
-    bool answered = false;    // ld.so's log shows something of it
-    bool still_open = false;  // dlclose: others have it open
-    bool unmapped = false;    // dlclose: the object itself went
+    size_t position = 0;       // of the event at which ld.so took the call up
+    int64_t tid = 0;           // 0 unknown
+    bool placed = false;       // position and depth are known
+    size_t recorded = 0;       // the event of the tracer's record
+    bool answered = false;     // ld.so's log shows something of it
+    bool told_caller = false;  // and says who made it
+    bool still_open = false;   // dlclose: others have it open
+    bool unmapped = false;     // dlclose: the object itself went
     std::vector<std::pair<std::string, int64_t>> others;  // dlclose: what else went, and where from
   };
   struct Frame {  // a call that is running
@@ -88,6 +91,8 @@ class TraceMerger {
 
   void add_record(const TracerRecord& record);
   void add_call(const TracerRecord& record);
+  void end_calls_of(int64_t tid);
+  bool may_be_answered_for(const Call& waiting, const Call& answered) const;
   void add_line(std::string_view line);
   bool add_file_line(std::string_view line);
   bool add_code_line(std::string_view line);
@@ -141,7 +146,8 @@ class TraceMerger {
   std::vector<Call> calls_;
   std::vector<size_t> waiting_;  // seen by the tracer, not yet by ld.so
   std::vector<Frame> frames_;
-  size_t reopened_ = kNone;  // an inferred call that has ended: lines about it may follow
+  std::map<int64_t, size_t> last_of_;  // thread: its newest call
+  size_t reopened_ = kNone;            // an inferred call that has ended: lines about it may follow
   // The name that the next link map is made for, if it is one with a known reason.
   std::optional<std::string> announced_;
   bool threads_ = false;   // more than one makes calls

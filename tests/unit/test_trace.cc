@@ -173,12 +173,15 @@ class Log {
     return line("opening file=" + name + " [0]; direct_opencount=1");
   }
   Log& started() { return line("transferring control: prog"); }
+  std::string flags() const {
+    std::string all;
+    for (const auto& c : merged()) all += fmt::format("{}{:x}", all.empty() ? "" : " ", c.flags);
+    return all;
+  }
   // Every call as "depth name", with "?" when inferred.
   std::string calls() const {
-    TraceMerger merger(true, "prog");
-    for (const auto& event : read_log(text_, "#n")) merger.add(event);
     std::string all;
-    for (const auto& c : merger.finish().calls) {
+    for (const auto& c : merged()) {
       all += fmt::format("{}{} {}{}", all.empty() ? "" : ", ", c.depth, c.name.value_or("-"),
                          c.inferred ? "?" : "");
     }
@@ -186,6 +189,11 @@ class Log {
   }
 
  private:
+  std::vector<LoaderCall> merged() const {
+    TraceMerger merger(true, "prog");
+    for (const auto& event : read_log(text_, "#n")) merger.add(event);
+    return merger.finish().calls;
+  }
   std::string text_;
   int sequence_ = 0;
 };
@@ -236,6 +244,18 @@ TEST_CASE("another thread's call waits for the lock") {
   log.call('O', "b", 2, "", 8).call('O', "in", 2, "/a").opened("/in").opened("/a");
   log.loading("b").mapping("b").init("/b").opened("/b");
   CHECK(log.calls() == "0 a, 1 in, 0 b");
+}
+
+TEST_CASE("of two threads that ask for the same, the one that goes on was answered") {
+  Log loaded;
+  loaded.started().call('O', "a", 2).call('O', "a", 0x102, "", 8).opened("/a");
+  loaded.call('O', "b", 2, "", 8).opened("/b").opened("/a").call('O', "c", 2).opened("/c");
+  CHECK(loaded.calls() == "0 a, 0 b, 0 a, 0 c");
+  CHECK(loaded.flags() == "102 2 2 2");
+  Log failing;
+  failing.started().call('O', "gone", 2).call('O', "gone", 2, "", 8).loading("gone");
+  failing.call('O', "b", 2, "", 8).opened("/b").loading("gone").call('O', "c", 2).opened("/c");
+  CHECK(failing.calls() == "0 gone, 0 b, 0 gone, 0 c");
 }
 
 TEST_CASE("what destructors open is inside the dlclose; at exit it is not") {
