@@ -279,8 +279,9 @@ bool has_later_phases(const World& world, const Sequence& sequence) {
 Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simulation,
                    report::Report& report, const SequenceOutputs& outputs) {
   const Trace& trace = sequence.trace;
-  const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                             what_is_asked(world, sequence.imports));
+  Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
+                                       what_is_asked(world, sequence.imports));
+  narrow_owners(world.tree, world.distributions, simulation, ownership);
   std::vector<Finding> findings;
   {
     const ProcessView process(simulation, ownership, trace.start.tracer);

@@ -147,6 +147,10 @@ def is_of(home: Path, library: str, distribution: str) -> bool:
     return claimed == "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
+def claimants(home: Path, library: str) -> int:
+    return sum(f"/{library}," in record.read_text() for record in home.glob("lib/python3*/site-packages/*.dist-info/RECORD"))
+
+
 @pytest.mark.parametrize("how", ["traced", "planned"])
 @pytest.mark.parametrize("name, case", DOCTOR)
 def test_doctor_on_known_conflicts(name: str, case: dict, how: str, cohabit: str) -> None:
@@ -170,6 +174,9 @@ def test_doctor_on_known_conflicts(name: str, case: dict, how: str, cohabit: str
                 for wanted in libraries)
             for finding in errors
         ), f"no error names {libraries}: {[f['headline'] for f in errors]}"
+    named = {(Path(l["path"]).name, l["distribution"]) for finding in errors for l in finding["libraries"] if l["distribution"]}
+    for library, distribution in named:
+        assert claimants(home, library) < 2 or is_of(home, library, distribution), (library, distribution)
     captured = [(Path(row["consumer"]).name, Path(row["library"]).name, row["count"], row.get("total"))
                 for finding in errors for row in finding["evidence"] if row["kind"] == "captured"]
     counts = list(case.get("counts", []))
