@@ -70,7 +70,7 @@ void print_stats(const sim::Simulation& simulation, double seconds, int round) {
 }
 
 // What ld.so may have died of.
-void print_damage(const sim::Simulation& simulation) {
+void print_damage(const sim::Simulation& simulation, const std::string& program) {
   std::vector<bool> seen(simulation.images().size());
   for (const sim::Object& object : simulation.objects()) {
     if (object.image >= seen.size() || seen[object.image]) continue;
@@ -79,9 +79,11 @@ void print_damage(const sim::Simulation& simulation) {
     for (const elf::Defect& defect : image.defects())
       if (defect.fatal) fmt::print(stderr, "note: {} is damaged: {}\n", image.path, defect.what);
   }
-  for (const auto& [object, what] : simulation.assertions())
-    fmt::print(stderr, "note: ld.so fails an assertion: {}: {}\n",
-               simulation.objects()[object].name, what);
+  for (const auto& [object, what] : simulation.assertions()) {
+    const std::string& name = simulation.objects()[object].name;
+    fmt::print(stderr, "note: ld.so fails an assertion: {}: {}\n", name.empty() ? program : name,
+               what);
+  }
 }
 
 void print_counts(const sim::Simulation& simulation) {
@@ -118,9 +120,11 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
     for (const std::string& problem : machine.problems) fmt::print(stderr, "note: {}\n", problem);
     for (const std::string& problem : simulation.problems())
       fmt::print(stderr, "note: {}\n", problem);
-    print_damage(simulation);
+    print_damage(simulation, trace->start.program);
     if (!simulation.start_error().empty())
       fmt::print(stderr, "the process would not start: {}\n", simulation.start_error());
+    for (const std::string& more : simulation.more_start_errors())
+      fmt::print(stderr, "and: {}\n", more);
     if (outputs.are_none() && !options.stats) print_counts(simulation);
     if (auto written = write_outputs(simulation, outputs); !written) return written;
   }

@@ -273,13 +273,20 @@ Result<void> Simulation::State::check_version_record(ObjectId id) const {
       fmt::format("{}: unsupported version {} of Verneed record", display_name(id), record));
 }
 
-Result<void> Simulation::State::check_versions(ObjectId id) {
-  if (object(id).versions_checked || !rule(Rule::kVersionCheck)) return {};
+std::vector<std::string> Simulation::State::missing_versions(ObjectId id) {
+  std::vector<std::string> missing;
+  if (object(id).versions_checked || !rule(Rule::kVersionCheck)) return missing;
   object(id).versions_checked = true;
-  std::optional<Error> first;  // all are looked at, the first is reported
   for (const elf::VersionNeed& need : elf(id).version_needs)
-    if (auto checked = check_versions_of(id, need); !checked && !first) first = checked.error();
-  if (first) return tl::unexpected<Error>(*first);
+    if (auto checked = check_versions_of(id, need); !checked)
+      missing.push_back(checked.error().message);
+  return missing;
+}
+
+// All are looked at, the first is reported.
+Result<void> Simulation::State::check_versions(ObjectId id) {
+  const std::vector<std::string> missing = missing_versions(id);
+  if (!missing.empty()) return fail(missing[0]);
   return {};
 }
 

@@ -141,7 +141,10 @@ class Simulation {
 
   // Start-up of the process. False: ld.so would refuse to start it; start_error() says why.
   bool start();
+  // Empty: it starts.
   const std::string& start_error() const { return start_error_; }
+  // What ld.so says after that before it ends: of missing versions all.
+  const std::vector<std::string>& more_start_errors() const { return more_start_errors_; }
 
   // Plays a whole recorded sequence, nesting included. Calls start() if that was not done.
   void run(const std::vector<LoaderCall>& calls);
@@ -201,6 +204,7 @@ class Simulation {
   StartFacts start_;
   Options options_;
   std::string start_error_;
+  std::vector<std::string> more_start_errors_;
   std::vector<Object> objects_;
   std::vector<ObjectId> load_order_;
   HugeVector<Binding> bindings_;

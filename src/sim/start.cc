@@ -31,7 +31,11 @@ std::optional<std::string> Simulation::State::variable(const char* name) const {
 }
 
 bool Simulation::State::refuse(const std::string& message) {
-  sim.start_error_ = message;
+  if (sim.start_error_.empty()) {
+    sim.start_error_ = message;
+  } else {
+    sim.more_start_errors_.push_back(message);
+  }
   return false;
 }
 
@@ -231,10 +235,11 @@ bool Simulation::State::start() {
   for (const ObjectId id : loaded) {
     if (auto checked = check_version_record(id); !checked)
       return refuse("error while loading shared libraries: " + checked.error().message);
-    if (auto checked = check_versions(id); !checked) return refuse(checked.error().message);
+    for (const std::string& missing : missing_versions(id)) (void)refuse(missing);
     if (auto checked = check_relr(id); !checked)
       return refuse("error while loading shared libraries: " + checked.error().message);
   }
+  if (!sim.start_error_.empty()) return false;  // of the versions, once all are told
   if (auto checked = check_cpu_level(program); !checked) return refuse(checked.error().message);
   lay_out_static_tls();
   init_first = kNone;

@@ -81,6 +81,7 @@ struct Simulation::State {
                                 const MapRequest& base);
   Result<void> check_version_record(ObjectId id) const;
   Result<void> check_versions(ObjectId id);
+  std::vector<std::string> missing_versions(ObjectId id);  // as ld.so says it
   Result<void> check_relr(ObjectId id) const;
   Result<void> protect_relro(ObjectId id) const;
   void note_assertion(ObjectId id, std::string what);

@@ -86,6 +86,31 @@ def test_nothing_of_ours_is_in_the_trace_of_a_failed_start(world, tmp_path, miss
     assert "libcohabit" not in (tmp_path / "loads").read_text() + (tmp_path / "bindings").read_text()
 
 
+def test_all_missing_versions_of_a_start_are_told(world, tmp_path):
+    """ld.so looks at the versions of all files before it ends; its own lines are the reference."""
+    (tmp_path / "v.c").write_text("int f(void) { return 0; }\nint g(void) { return 0; }\n")
+    (tmp_path / "user.c").write_text("int f(void), g(void);\nint use(void) { return f() + g(); }\n")
+    (tmp_path / "p.c").write_text("int use(void), g(void);\nint main(void) { return use() + g(); }\n")
+
+    def library(versions: str) -> None:
+        (tmp_path / "map").write_text(versions)
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libv.so", "-Wl,--version-script,map", "-o", "libv.so", "v.c"],
+                       check=True, cwd=tmp_path)
+
+    library("V1 { global: f; };\nV2 { global: g; };\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libuser.so", "-o", "libuser.so", "user.c", "./libv.so", "-Wl,-rpath,$ORIGIN"],
+                   check=True, cwd=tmp_path)
+    subprocess.run(["cc", "-o", "p", "p.c", "./libuser.so", "./libv.so", "-Wl,-rpath,$ORIGIN"], check=True, cwd=tmp_path)
+    library("V0 { global: f; g; };\n")
+    program, trace = str(tmp_path / "p"), str(tmp_path / "p.trace")
+    said = [line.removeprefix(f"{program}: ") for line in world.run([program]).stderr.splitlines()]
+    assert len(said) == 3 and all("not found (required by" in line for line in said)
+    world.trace(program=program, out=trace)
+    replayed = world.run([world.cohabit, "replay", trace]).stderr.splitlines()
+    told = [line.split(": ", 1)[1] for line in replayed if line.startswith(("the process would not start: ", "and: "))]
+    assert told == said
+
+
 def test_kill_switch(world):
     run = world.trace("open=@,1", COHABIT_TRACE="off")
     # What ld.so itself says remains.
