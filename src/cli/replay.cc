@@ -81,8 +81,8 @@ void print_damage(const sim::Simulation& simulation, const std::string& program)
   }
   for (const auto& [object, what] : simulation.assertions()) {
     const std::string& name = simulation.objects()[object].name;
-    fmt::print(stderr, "note: ld.so fails an assertion: {}: {}\n", name.empty() ? program : name,
-               what);
+    fmt::print(stderr, "note: ld.so itself ends the process: {}: {}\n",
+               name.empty() ? program : name, what);
   }
 }
 

@@ -15,6 +15,7 @@ struct Simulation::State::Walk {
   ObjectId root = kNone;
   std::vector<Entry> list;
   std::vector<char> listed;  // l_reserved, by object
+  size_t moved = 0;          // filtees, to an earlier place
 
   bool has(ObjectId id) const { return id < listed.size() && listed[id]; }
   void mark(ObjectId id) {
@@ -63,6 +64,17 @@ void Simulation::State::move_before(ObjectId moved, ObjectId anchor) {
     object(moved).unlisted = true;
 }
 
+// Filtees of each other are put before each other until the stack is full: one entry of the list
+// each time, 32 bytes (elf/dl-deps.c, alloca).
+bool Simulation::State::is_endless(Walk& walk, ObjectId current) {
+  constexpr size_t kStack = 8 << 20, kEntry = 32;
+  if (++walk.moved < kStack / kEntry) return false;
+  note_assertion(current,
+                 "DT_FILTER or DT_AUXILIARY entries name each other: ld.so puts each before the "
+                 "other until its stack is full, and crashes (elf/dl-deps.c)");
+  return true;
+}
+
 // True: an entry was inserted at `at`, so the current object is now at at+1.
 Result<bool> Simulation::State::add_filtee(Walk& walk, size_t& at, int64_t tag,
                                            const std::string& name, const MapRequest& base,
@@ -80,6 +92,7 @@ Result<bool> Simulation::State::add_filtee(Walk& walk, size_t& at, int64_t tag,
         std::find_if(walk.list.begin() + static_cast<ptrdiff_t>(at) + 1, walk.list.end(),
                      [&](const Walk::Entry& entry) { return entry.id == *mapped; });
     if (later == walk.list.end()) return false;  // already before us
+    if (is_endless(walk, current)) return false;
     walk.list.erase(later);
   }
   walk.mark(*mapped);

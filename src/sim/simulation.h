@@ -165,7 +165,7 @@ class Simulation {
   const std::vector<ObjectId>& load_order() const { return load_order_; }  // link maps as generated
   const HugeVector<Binding>& bindings() const { return bindings_; }
   const std::vector<MissingSymbol>& missing() const { return missing_; }
-  // Where ld.so fails an assertion of its own, which ends the process; at most one of an object.
+  // Where ld.so fails an assertion of its own or crashes; at most one of an object.
   // The simulation goes on.
   struct Assertion {
     ObjectId object;

@@ -200,6 +200,7 @@ struct Simulation::State {
   MapRequest request_of(ObjectId from, const std::string& name, const MapRequest& base) const;
   Result<void> add_needed(Walk& walk, size_t at, const std::string& name, const MapRequest& base,
                           std::vector<ObjectId>& needed);
+  bool is_endless(Walk& walk, ObjectId current);
   Result<bool> add_filtee(Walk& walk, size_t& at, int64_t tag, const std::string& name,
                           const MapRequest& base, std::vector<ObjectId>& needed);
   void finish_dependencies(const Walk& walk);

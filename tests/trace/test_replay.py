@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import platform
 import re
+import signal
 import struct
 import subprocess
 import tempfile
@@ -225,3 +226,18 @@ def test_tunables_of_static_tls(tunables: str, world, tmp_path: Path) -> None:
         names.append(compile_c(tmp_path, f"libwanted{size}.so", text, "-shared", "-fPIC"))
     really, replayed, said = refusals(world, tmp_path, [program, *names], GLIBC_TUNABLES=tunables)
     assert really == replayed, said
+
+
+@pytest.mark.parametrize("kind", ["-f", "-F"])
+def test_filtees_of_each_other(kind: str, world, tmp_path: Path) -> None:
+    """ld.so puts each before the other until it has no stack left."""
+    for own, other in (("a", "b"), ("b", "a")):
+        compile_c(tmp_path, f"lib{own}.so", f"int f{own}(void) {{ return 1; }}", "-shared", "-fPIC",
+                  f"-Wl,{kind},lib{other}.so", "-Wl,-rpath,$ORIGIN")
+    program = compile_c(tmp_path, "p", OPENER)
+    command = [program, str(tmp_path / "liba.so")]
+    assert world.run(command).returncode == -signal.SIGSEGV
+    trace = str(tmp_path / "t")
+    world.trace(command=command, out=trace)
+    replayed = world.run([world.cohabit, "replay", trace])
+    assert replayed.returncode == 0 and "ld.so itself ends the process" in replayed.stderr and "name each other" in replayed.stderr

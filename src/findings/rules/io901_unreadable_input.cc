@@ -50,7 +50,7 @@ Finding finding_of(const Case& examined, const sim::Simulation::Assertion& asser
   Finding finding;
   finding.severity = Severity::kError;
   finding.certainty = Certainty::kSimulated;
-  finding.headline = fmt::format("the loader fails an assertion at {} and ends the process",
+  finding.headline = fmt::format("the loader itself ends the process at {}",
                                  image.path.substr(image.path.rfind('/') + 1));
   finding.libraries.push_back(library_at(examined, image.real_path));
   finding.evidence.push_back({"defect", assertion.what, "", image.real_path, -1, -1, ""});
