@@ -43,6 +43,10 @@ def __getattr__(name: str) -> Any:
         from . import manager
 
         return getattr(manager, name)
+    if name in ("adapters", "manager", "workers"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import warnings
 from typing import Any, NamedTuple
 
 CPU = 1  # kDLCPU
@@ -62,8 +63,11 @@ class Tap:
     def __init__(self, value: Any, backwards: bool = False):
         self._value, self._backwards = value, backwards
         self.address: int | None = None
+        self.elements: tuple[int, int] | None = None  # DLPack's code and bits
         self.is_copied = False
+        self.is_compact = True  # row by row, without gaps
         self.had_stream = False
+        self.was_refused = False  # this is the copy for a consumer that has refused the first
 
     def __dlpack__(self, **options: Any) -> Any:
         self.had_stream = options.get("stream") is not None
@@ -72,6 +76,7 @@ class Tap:
         except TypeError:  # a producer that knows `stream` at most, as before DLPack 1.0
             capsule = self._value.__dlpack__(**{k: v for k, v in options.items() if k == "stream" and v is not None})
         self.address, self.is_copied = read_capsule(capsule)
+        self.elements, self.is_compact = _elements_of(capsule), _is_compact(capsule)
         if self._backwards or not _runs_backwards(capsule):
             return capsule
         self.is_copied = True
@@ -81,6 +86,17 @@ class Tap:
         if self.__dlpack_device__()[0] != CPU:
             raise BufferError("its elements run backwards in memory (negative strides): make a contiguous copy of it first")
         return importlib.import_module("numpy").from_dlpack(self._value).copy()
+
+    def compacted(self) -> Tap | None:
+        """A copy without gaps, for a consumer that has refused it; None: it has none, or it is not on the CPU."""
+        if self.is_compact or self.__dlpack_device__()[0] != CPU:
+            return None
+        try:
+            tap = Tap(self._straight())
+        except Exception:  # elements that NumPy does not know
+            return None
+        tap.was_refused = True
+        return tap
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, number = self._value.__dlpack_device__()
@@ -112,21 +128,54 @@ def _runs_backwards(capsule: Any) -> bool:
     return tensor is not None and bool(tensor.strides) and min((ctypes.c_int64 * tensor.ndim).from_address(tensor.strides), default=0) < 0
 
 
-def _address_of(exporter: Any) -> int | None:
+def _elements_of(capsule: Any) -> tuple[int, int] | None:
+    tensor, _ = _open(capsule)
+    return None if tensor is None else (tensor.code, tensor.bits)
+
+
+def _is_compact(capsule: Any) -> bool:
+    tensor, _ = _open(capsule)
+    if tensor is None or not tensor.strides:
+        return True
+    row = ctypes.c_int64 * tensor.ndim
+    step = 1
+    for length, stride in zip(reversed(row.from_address(tensor.shape)), reversed(row.from_address(tensor.strides))):
+        if length > 1 and stride != step:
+            return False
+        step *= length
+    return True
+
+
+def _name_of(elements: tuple[int, int]) -> str:
+    kinds = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+    return f"{kinds.get(elements[0], f'type {elements[0]} of ')}{elements[1]}"
+
+
+def _look(exporter: Any) -> tuple[int | None, tuple[int, int] | None]:
+    """Address and elements of what has become of it, as far as they are known."""
     interface = getattr(exporter, "__array_interface__", None)
     if isinstance(interface, dict):  # NumPy exports nothing that is read-only
-        return interface["data"][0] or None
+        code = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}.get(interface["typestr"][1])
+        return interface["data"][0] or None, None if code is None else (code, 8 * int(interface["typestr"][2:]))
     try:
-        return read_capsule(exporter.__dlpack__())[0]
+        capsule = exporter.__dlpack__()
+        return read_capsule(capsule)[0], _elements_of(capsule)
     except Exception:  # read-only memory, a dtype without a code: then it is not known
-        return None
+        return None, None
 
 
 def judge(tap: Tap, tensor: Any, exporter: Any) -> Shared:
     """What became of it; `exporter` is the new tensor, or what exports it by DLPack."""
-    end = _address_of(exporter)
+    end, elements = _look(exporter)
+    other = ""
+    if tap.elements and elements and elements != tap.elements and {tap.elements[0], elements[0]} != {1, 6}:  # bool as uint8
+        other = f"; its elements are {_name_of(elements)}, not {_name_of(tap.elements)}"
+        warnings.warn(f"share(): {type(tensor).__module__.partition('.')[0]} has made {_name_of(elements)} of {_name_of(tap.elements)}",
+                      RuntimeWarning, stacklevel=3)
+    if tap.was_refused or tap.is_copied:
+        return Shared(tensor, True, "copied: it has memory of its own" + other)
     if tap.address is None or end is None:
-        return Shared(tensor, True if tap.is_copied else None, "whether it was copied could not be found out")
-    if tap.is_copied or end != tap.address:
-        return Shared(tensor, True, "copied: it has memory of its own")
-    return Shared(tensor, False, "shared: it lies in the same memory")
+        return Shared(tensor, None, "whether it was copied could not be found out" + other)
+    if end != tap.address:
+        return Shared(tensor, True, "copied: it has memory of its own" + other)
+    return Shared(tensor, False, "shared: it lies in the same memory" + other)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._dlpack import CPU, read_capsule
+from ._worker_main import has_no_numbers
 from .adapters import Memory, ModuleAdapter
 
 _EIGEN_ALIGNMENT = 64
@@ -156,6 +157,8 @@ class TensorflowAdapter(ModuleAdapter):
         return module.convert_to_tensor(importlib.import_module("numpy").from_dlpack(value))
 
     def exporter(self, module: Any, value: Any) -> Any:
+        if has_no_numbers(value):
+            raise TypeError(f"a tensor of {value.dtype!r} cannot be shared: DLPack has no type for its elements")
         if hasattr(value, "__dlpack__"):
             return value
         return _Exporter(module.experimental.dlpack.to_dlpack, value, "CPU" in value.device)

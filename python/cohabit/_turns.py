@@ -50,13 +50,33 @@ class Turns:
         self._end(name, stay)
         return result
 
-    def leave(self) -> None:
+    def leave(self, thread: int, outer: str | None, switch: Callable[[], Any], timeout: float | None) -> None:
+        """Ends what enter() began in `thread`, which need not be this one (a generator that is closed elsewhere).
+
+        Back to `outer`, the framework of the block around it, by switch(): that is current again also where switch() fails,
+        since its users are inside. Nobody gets in between.
+        """
         me = threading.get_ident()
-        with self._changed:
-            self._inside[me] -= 1
-            if not self._inside[me]:
-                del self._inside[me]
-            self._changed.notify_all()
+        try:
+            with self._changed:
+                if thread not in self._inside:  # the thread is on the other side of a fork
+                    return
+                self._inside[thread] -= 1
+                if not self._inside[thread]:
+                    del self._inside[thread]
+                goes_back = outer not in (None, self.current) and thread == me
+                if goes_back and set(self._inside) == {me} and self._switching is None:
+                    self._switching = me
+                self._changed.notify_all()
+            if goes_back and outer is not None:
+                self._begin(outer, timeout)
+                try:
+                    switch()
+                finally:
+                    self._end(outer, stay=False)
+        except BaseException:
+            self._end(None, stay=False)
+            raise
 
     def depth(self) -> int:
         with self._changed:

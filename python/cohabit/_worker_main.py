@@ -248,8 +248,21 @@ class _DLTensor(ctypes.Structure):
                 ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
 
 
+def has_no_numbers(value) -> bool:
+    """Whether it is a tensor of TensorFlow with elements that DLPack has no type for (strings, variants, resources).
+
+    Asked for a capsule of one, TensorFlow ends the process (a CHECK in TFE_HandleToDLPack; seen with 2.21)."""
+    kind = getattr(value, "dtype", None)
+    if kind is None or type(value).__module__.partition(".")[0] != "tensorflow":
+        return False
+    return not any(getattr(kind, f"is_{name}", False) for name in ("bool", "integer", "floating", "complex"))
+
+
 def _of_dlpack(value) -> tuple[str, tuple, int, object]:
     """Type, shape and address of a tensor on the CPU, and what keeps it alive."""
+    if has_no_numbers(value):
+        raise Unsendable(f"a {type(value).__name__} with elements of type {getattr(value, 'dtype', None)!r} cannot be sent: "
+                         "send its numpy().tolist(), for instance")
     if getattr(value, "requires_grad", False):
         value = value.detach()
     for resolve in ("resolve_conj", "resolve_neg"):  # torch's views that change sign when they are read

@@ -53,6 +53,7 @@ class Lane:
         self.calls = 0
         self.failures = 0  # ends since the last completed call
         self.bad_starts = 0  # in a row
+        self.short_since: float | None = None  # no process can be made for want of descriptors or memory
         self.next_start = 0.0
         self.deadline: float | None = None
         self.draining: int | None = None  # the call whose answer nobody waits for

@@ -156,6 +156,7 @@ class Supervisor:
         except (WorkerStartError, OSError, ValueError) as error:  # ValueError: a zero byte in a path
             self._not_started(lane, error)
             return
+        lane.short_since = None
         with pool.lock:
             lane.process, lane.state = process, STARTING
             lane.deadline = time.monotonic() + self.limits.start
@@ -169,8 +170,10 @@ class Supervisor:
     def _not_started(self, lane: Lane, error: Exception) -> None:
         final = error if isinstance(error, WorkerStartError) else WorkerStartError(str(error))
         cause = error if isinstance(error, OSError) else error.__cause__
-        lane.bad_starts += 1
-        if lane.bad_starts > self.limits.restarts or getattr(cause, "errno", None) not in _PASSING:
+        now = time.monotonic()
+        if lane.short_since is None:
+            lane.short_since = now
+        if getattr(cause, "errno", None) not in _PASSING or now - lane.short_since > self.limits.start:
             self._give_up(lane, final)
             return
         lane.failures += 1

@@ -105,18 +105,18 @@ class FrameworkManager:
     def use(self, name: str, timeout: float | None = None) -> Iterator[Any]:
         """switch_to() for the length of a block: threads that want another framework wait until it is left.
 
-        Threads with the same framework go together. It can be nested; the framework of the outer block comes back.
+        Threads with the same framework go together. It can be nested; the framework of the outer block comes back, also
+        where work of the inner one has failed (FrameworkSyncError).
         """
         adapter = self._adapter(name)
         wait = self._timeout if timeout is None else timeout
+        thread = threading.get_ident()
         outer = self._turns.current if self._turns.depth() else None
         module = self._turns.enter(adapter.name, partial(self._switch, adapter), wait)
         try:
             yield module
         finally:
-            self._turns.leave()
-            if outer is not None and outer != self._turns.current:
-                self.switch_to(outer, timeout)
+            self._turns.leave(thread, outer, lambda: self._switch(self._adapter(outer or adapter.name)), wait)
 
     @property
     def current(self) -> str | None:
@@ -274,8 +274,11 @@ class FrameworkManager:
     def share(self, value: Any, *, to: str) -> _dlpack.Shared:
         """A tensor as one of another framework ("numpy" too), by DLPack: (tensor, copied, how).
 
-        copied is False if both lie in the same memory, then a change in one is seen in the other. On a device, all work of
-        the producer is waited for first. Raises TypeError if one of the two does not speak DLPack, and what they raise.
+        copied is False if both lie in the same memory, then a change in one is seen in the other. Elements on the CPU that
+        are not one after the other, where the framework refuses that, are copied. A framework that makes other elements of
+        them (JAX without jax_enable_x64: int32 of int64) is warned of (RuntimeWarning), and `how` says so. On a device, all
+        work of the producer is waited for first. Raises TypeError if one of the two does not speak DLPack, and what they
+        raise.
         """
         consumer = self._adapter(to)
         module = self._load(consumer)
@@ -287,7 +290,13 @@ class FrameworkManager:
         tap = _dlpack.Tap(exporter, getattr(consumer, "takes_backwards", False))
         if tap.__dlpack_device__()[0] != _dlpack.CPU:
             self._wait_for(value)
-        tensor = consumer.from_dlpack(module, tap)
+        try:
+            tensor = consumer.from_dlpack(module, tap)
+        except Exception:
+            compact = tap.compacted()
+            if compact is None:
+                raise
+            tap, tensor = compact, consumer.from_dlpack(module, compact)
         return _dlpack.judge(tap, tensor, consumer.exporter(module, tensor))
 
     def _producer(self, value: Any) -> Adapter | None:

@@ -94,3 +94,65 @@ def test_elements_that_run_backwards_on_a_device_are_refused() -> None:
     with pytest.raises(BufferError, match="backwards"):
         Tap(OnDevice((data + bytes(16), b"dltensor"))).__dlpack__()
     Tap(OnDevice((data + bytes(16), b"dltensor")), backwards=True).__dlpack__()
+
+
+def test_what_a_framework_refuses_is_copied_and_other_elements_are_said() -> None:
+    """As TensorFlow and JAX do: no gaps, and int32 of int64."""
+    out = places.run_caller(places.arrays("3.11"), """
+import warnings, cohabit, numpy
+from cohabit._dlpack import _is_compact
+from cohabit.adapters import ModuleAdapter
+class Consumer(ModuleAdapter):
+    def from_dlpack(self, module, value):
+        if not _is_compact(value.__dlpack__()):
+            raise RuntimeError("only compact rows")
+        return numpy.from_dlpack(value)
+    def exporter(self, module, value):
+        return value
+class Narrow(Consumer):
+    def from_dlpack(self, module, value):
+        return numpy.from_dlpack(value).astype("int32")
+manager = cohabit.FrameworkManager(adapters=[Consumer("json"), Narrow("decimal")], examine=False)
+array = numpy.arange(12).reshape(3, 4)
+for value, copied in ((array, False), (array.T, True), (array[:, 1:3], True), (array[1:], False), (array[:, :1], True), (array[:1].T, False)):
+    shared = manager.share(value, to="json")
+    assert numpy.array_equal(shared.tensor, value) and shared.copied is copied, (shared, copied)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    assert manager.share(array, to="json").how == "shared: it lies in the same memory" and not said
+    shared = manager.share(array, to="decimal")
+assert shared.copied and shared.how.endswith("; its elements are int32, not int64"), shared
+assert [warning.category for warning in said] == [RuntimeWarning] and "int32 of int64" in str(said[0].message)
+print("same")
+""")
+    assert out.strip() == "same"
+
+
+STRINGS = """
+import os, sys, types
+module = types.ModuleType("tensorflow")
+class Kind:
+    is_bool = is_integer = is_floating = is_complex = False
+class Tensor:
+    dtype = Kind()
+    def __dlpack_device__(self): return (1, 0)
+    def __dlpack__(self, stream=None): os.abort()  # as TFE_HandleToDLPack does
+Tensor.__module__ = "tensorflow.python.framework.ops"
+module.Tensor = Tensor
+sys.modules["tensorflow"] = module
+"""
+
+
+def test_tensors_of_strings_are_refused() -> None:
+    """TensorFlow ends the process that asks for a capsule of one."""
+    out = places.run_caller(places.arrays("3.11"), STRINGS + f"""
+import cohabit
+manager = cohabit.FrameworkManager(examine=False)
+with cohabit.Worker("test", setup="service:make", path={str(places.HERE)!r}, log=False) as worker:
+    for ask in (lambda: manager.share(Tensor(), to="numpy"), lambda: worker.call("echo", Tensor())):
+        try:
+            ask()
+        except TypeError as error:
+            print(error)
+""")
+    assert "cannot be shared" in out and "cannot be sent" in out

@@ -152,6 +152,33 @@ def test_use_is_reentrant_and_the_outer_one_comes_back(fakes) -> None:
         assert manager.current == "left"
 
 
+def test_the_outer_one_comes_back_where_the_inner_ones_work_has_failed(fakes) -> None:
+    manager, _ = fakes()
+    failures = manager._adapters["right"].failures
+    with manager.use("left"):
+        with pytest.raises(cohabit.FrameworkSyncError, match="work of right failed"), manager.use("right"):
+            failures["synchronize"] = RuntimeError("asynchronous")
+        failures.clear()
+        assert manager.current == "left"
+        late = in_thread(lambda: manager.switch_to("right", timeout=0.05))()
+        assert isinstance(late, cohabit.FrameworkBusy), "nobody gets in between"
+    assert in_thread(lambda: manager.switch_to("right", timeout=5))() is sys.modules["right"]
+
+
+def test_a_block_that_another_thread_leaves(fakes) -> None:
+    """A generator that is closed by whoever drops it."""
+    manager, _ = fakes()
+
+    def generate():
+        with manager.use("left"):
+            yield
+
+    started = generate()
+    next(started)
+    assert not isinstance(in_thread(started.close)(), BaseException)
+    assert in_thread(lambda: manager.switch_to("right", timeout=5))() is sys.modules["right"], "the turn was given back"
+
+
 def test_another_framework_waits_until_use_is_left(fakes) -> None:
     manager, _ = fakes()
     with manager.use("left"):
