@@ -274,7 +274,12 @@ Recording read_recording(const Launch& launch, const Finished& finished, bool ch
   for (size_t i = 1; i < mergers.size(); ++i) {
     recording.children.push_back(make_trace(mergers[i], launch));
   }
-  if (children) add_children(recording, launch, finished.pid);
+  if (children) {
+    add_children(recording, launch, finished.pid);
+    spots.emplace_back(
+        "of children that were started with an emptied environment (env -i) nothing is seen, nor "
+        "of what those start");
+  }
   return recording;
 }
 

@@ -60,6 +60,14 @@ def test_exec_in_the_same_process(world, tmp_path):
     assert len([c for c in second if "call" in c]) == 3
 
 
+def test_a_child_without_any_environment_may_be_there(world, tmp_path):
+    """Nothing of it can be seen, and that is said."""
+    run, children = trace(world, tmp_path, command=["/usr/bin/env", "-i", world.program, f"open={world.path('libother.so')},2"],
+                          options=["--children"])
+    assert run.status == 0 and children == {}
+    assert any("emptied environment (env -i) nothing is seen" in spot for spot in run.end["blind_spots"])
+
+
 def test_exec_without_the_option_is_a_blind_spot(world, tmp_path):
     run, children = trace(world, tmp_path, f"exec={world.path('starter')},cd=/")
     assert children == {} and run.calls == []
