@@ -17,6 +17,12 @@ class Service:
     def pid(self):
         return os.getpid()
 
+    def length(self, value):
+        return len(value)
+
+    def make(self, size):
+        return bytes(size)
+
     def path(self):
         return list(sys.path)
 
