@@ -24,7 +24,6 @@ import importlib
 import mmap
 import os
 import re
-import select
 import signal
 import socket
 import struct
@@ -128,7 +127,6 @@ class Arena:
         self.chunks: list[Mapping] = []
         self.blocks: dict[int, list] = {}  # offset -> [size, uses, chunk]
         self.returned: collections.deque[int] = collections.deque()
-        self.used = 0  # bytes, of all blocks
 
     def take(self, size: int) -> tuple[int, Mapping]:
         self.collect()
@@ -142,7 +140,6 @@ class Arena:
             start = chunk.take(rounded)
             assert start is not None
         self.blocks[start] = [size, 1, chunk]
-        self.used += size
         return start, chunk
 
     def _grow(self, size: int) -> Mapping:
@@ -158,14 +155,11 @@ class Arena:
             raise OSError(error.errno, f"no shared memory for {size} bytes more: {error.strerror}") from None
         return self.chunks[-1]
 
-    def collect(self, most: int | None = None) -> None:
-        """Takes back what was released (the first `most` of that); memory beyond KEEP goes to the system.
-
-        A message that is under way may name a block again whose release has come already: not while there can be one.
-        """
+    def collect(self) -> None:
+        """Takes back what was released; memory beyond KEEP goes to the system."""
         if not self.returned:
             return
-        for _ in range(len(self.returned) if most is None else most):
+        while self.returned:
             offset = self.returned.popleft()
             block = self.blocks.get(offset)
             if block is None:
@@ -173,7 +167,6 @@ class Arena:
             block[1] -= 1
             if block[1] == 0:
                 del self.blocks[offset]
-                self.used -= block[0]
                 block[2].give(offset, offset + -(-block[0] // PAGE) * PAGE)
         warm = [chunk for chunk in self.chunks if chunk.unused() and not chunk.cold]
         excess = sum(chunk.size for chunk in warm) - KEEP
@@ -1076,19 +1069,7 @@ class Server:
         if self.target is not None:
             self.target.close()
 
-    def _tidy(self) -> None:
-        """Until the next call comes: much memory that the last ones have left is not kept for it."""
-        arena, calls = self.link.arena, select.poll()
-        calls.register(self.link.socket, select.POLLIN)
-        while arena.used > KEEP:
-            released = len(arena.returned)
-            if calls.poll(1000):
-                return
-            arena.collect(released)  # any call that was sent before these were would be here
-
     def _next(self) -> None:
-        if self.link.arena.used > KEEP:
-            self._tidy()
         kind, call, body = self.link.read()
         if kind != CALL:
             raise ProtocolError(f"a message of kind {kind} where a call was expected")

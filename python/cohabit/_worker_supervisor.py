@@ -18,7 +18,7 @@ from typing import Any
 
 from . import _worker_main as wire
 from ._worker_errors import WorkerClosed, WorkerError, WorkerStartError
-from ._worker_pool import BUSY, DOWN, FAILED, IDLE, STARTING, Lane, Pool
+from ._worker_pool import BUSY, DOWN, FAILED, STARTING, Lane, Pool
 from ._worker_process import Keeper, Process
 
 
@@ -194,28 +194,12 @@ class Supervisor:
 
     def _controlled(self, lane: Lane, process: Process) -> None:
         if process.heard_control():
-            self._tidy(lane, process)
             return
         # Its control socket is closed: it is ending, and has a moment for it.
         self._unwatch(process.control)
         with self.pool.lock:
             process.lost = True
             lane.deadline = min(lane.deadline or math.inf, time.monotonic() + self.limits.grace)
-
-    def _tidy(self, lane: Lane, process: Process) -> None:
-        """Much memory that the last call has left is not kept for the next one; during a call its message may name it again."""
-        arena = process.link.arena
-        if arena.used <= wire.KEEP:
-            return
-        with self.pool.lock:
-            if lane.state != IDLE or lane.process is not process:
-                return
-            try:
-                arena.collect()
-                return
-            except wire.ProtocolError as error:
-                lie = str(error)
-        self._bury(lane, f"it broke the protocol: {lie}")
 
     def _watch(self, file: Any, then: Callable[[], Any]) -> None:
         self.selector.register(file, selectors.EVENT_READ, then)

@@ -17,12 +17,6 @@ class Service:
     def pid(self):
         return os.getpid()
 
-    def length(self, value):
-        return len(value)
-
-    def make(self, size):
-        return bytes(size)
-
     def path(self):
         return list(sys.path)
 

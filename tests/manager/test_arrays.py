@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import array
 import os
-import time
 
 import pytest
 
@@ -97,24 +96,6 @@ def test_memory_is_flat(make_worker) -> None:
         link = link or worker._pool.lanes[0].process.link
     assert sum(chunk.size for chunk in link.arena.chunks) <= 16 << 20
     assert os.fstat(link.borrowed.file).st_size <= 16 << 20
-
-
-def test_much_memory_goes_back_without_another_call(make_worker) -> None:
-    """Of an argument (the caller's file) and of a result (the worker's), seen from the file system."""
-    worker = make_worker(heartbeat=0.1)
-    worker.call("pid")
-    link, size = worker._pool.lanes[0].process.link, 400 << 20
-
-    def held(file: int) -> int:
-        return os.fstat(file).st_blocks * 512
-
-    for file, call in ((link.arena.file, lambda: worker.call("length", bytes(size))), (link.borrowed.file, lambda: len(worker.call("make", size)))):
-        assert call() == size and held(file) >= size
-        end = time.monotonic() + 60
-        while held(file) >= size and time.monotonic() < end:
-            time.sleep(0.05)
-        assert held(file) <= 256 << 20
-    assert worker.call("echo", b"x" * 100_000) == b"x" * 100_000
 
 
 def test_sixteen_callers_in_order_and_memory_flat() -> None:
