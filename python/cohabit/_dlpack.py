@@ -170,7 +170,8 @@ def judge(tap: Tap, tensor: Any, exporter: Any) -> Shared:
     other = ""
     if tap.elements and elements and elements != tap.elements and {tap.elements[0], elements[0]} != {1, 6}:  # bool as uint8
         other = f"; its elements are {_name_of(elements)}, not {_name_of(tap.elements)}"
-        warnings.warn(f"share(): {type(tensor).__module__.partition('.')[0]} has made {_name_of(elements)} of {_name_of(tap.elements)}",
+        framework = type(tensor).__module__.partition(".")[0].replace("jaxlib", "jax")
+        warnings.warn(f"share(): {framework} has made {_name_of(elements)} of {_name_of(tap.elements)}",
                       RuntimeWarning, stacklevel=3)
     if tap.was_refused or tap.is_copied:
         return Shared(tensor, True, "copied: it has memory of its own" + other)

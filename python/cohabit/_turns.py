@@ -54,7 +54,8 @@ class Turns:
         """Ends what enter() began in `thread`, which need not be this one (a generator that is closed elsewhere).
 
         Back to `outer`, the framework of the block around it, by switch(): that is current again also where switch() fails,
-        since its users are inside. Nobody gets in between.
+        since its users are inside. Where nobody else is inside, nobody gets in between; else it is waited for them, and the
+        inner one stays if that takes too long (FrameworkBusy), or if this is another thread.
         """
         me = threading.get_ident()
         try:

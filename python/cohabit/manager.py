@@ -106,7 +106,9 @@ class FrameworkManager:
         """switch_to() for the length of a block: threads that want another framework wait until it is left.
 
         Threads with the same framework go together. It can be nested; the framework of the outer block comes back, also
-        where work of the inner one has failed (FrameworkSyncError).
+        where work of the inner one has failed (FrameworkSyncError), but not while other threads stay in the inner one for
+        longer than the timeout (FrameworkBusy). A block belongs to the thread that entered it. Where another one leaves it
+        (a generator that is closed elsewhere), the turn is given back, and the framework of an outer block is not.
         """
         adapter = self._adapter(name)
         wait = self._timeout if timeout is None else timeout
@@ -275,7 +277,7 @@ class FrameworkManager:
         """A tensor as one of another framework ("numpy" too), by DLPack: (tensor, copied, how).
 
         copied is False if both lie in the same memory, then a change in one is seen in the other. Elements on the CPU that
-        are not one after the other, where the framework refuses that, are copied. A framework that makes other elements of
+        are not one after the other, where the framework refuses that, are copied (of types that NumPy knows). A framework that makes other elements of
         them (JAX without jax_enable_x64: int32 of int64) is warned of (RuntimeWarning), and `how` says so. On a device, all
         work of the producer is waited for first. Raises TypeError if one of the two does not speak DLPack, and what they
         raise.

@@ -70,12 +70,11 @@ bool TraceMerger::names_fit(const std::optional<std::string>& asked, const std::
 
 // Of calls that are alike, of two threads, ld.so's log does not say whose it has answered.
 bool TraceMerger::may_be_answered_for(const Call& waiting, const Call& answered) const {
-  if (!answered.answered || answered.call.inferred || answered.position <= waiting.recorded ||
-      is_open(answered.call.kind) != is_open(waiting.call.kind))
-    return false;
-  if (answered.told_caller && answered.call.caller != waiting.call.caller) return false;
-  return answered.call.name ? names_fit(waiting.call.name, *answered.call.name)
-                            : !waiting.call.name;
+  // A dlmopen may fail without a line of the log: one that waits need not have been answered.
+  return answered.answered && !answered.call.inferred && answered.position > waiting.recorded &&
+         answered.call.kind == waiting.call.kind && answered.call.kind != CallKind::kDlmopen &&
+         answered.call.name == waiting.call.name &&
+         (!answered.told_caller || answered.call.caller == waiting.call.caller);
 }
 
 // The thread makes its next call: what waits of it has ended, without a constructor that could have
@@ -89,10 +88,7 @@ void TraceMerger::end_calls_of(int64_t tid) {
       Call &waiting = calls_[call], &answered = calls_[other];
       std::swap(waiting.tid, answered.tid);
       std::swap(waiting.recorded, answered.recorded);
-      std::swap(waiting.call.kind, answered.call.kind);
-      std::swap(waiting.call.name, answered.call.name);
       std::swap(waiting.call.flags, answered.call.flags);
-      std::swap(waiting.call.link_map_id, answered.call.link_map_id);
       std::swap(waiting.call.caller, answered.call.caller);
       std::swap(waiting.call.cwd, answered.call.cwd);
       other = call;  // it is the other thread's that waits

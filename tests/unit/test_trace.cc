@@ -256,6 +256,11 @@ TEST_CASE("of two threads that ask for the same, the one that goes on was answer
   failing.started().call('O', "gone", 2).call('O', "gone", 2, "", 8).loading("gone");
   failing.call('O', "b", 2, "", 8).opened("/b").loading("gone").call('O', "c", 2).opened("/c");
   CHECK(failing.calls() == "0 gone, 0 b, 0 gone, 0 c");
+  Log others;  // a dlmopen that fails leaves no line, and has nothing to do with what follows
+  others.started().call('M', "/gone/libx", 2, "", 8).call('O', "a", 2).opened("/a");
+  others.call('O', "/b/libx", 2, "", 9).loading("/b/libx").mapping("/b/libx").opened("/b/libx");
+  others.call('O', "c", 2, "", 8).opened("/c");
+  CHECK(others.calls() == "0 /gone/libx, 0 a, 0 /b/libx, 0 c");
 }
 
 TEST_CASE("what destructors open is inside the dlclose; at exit it is not") {
