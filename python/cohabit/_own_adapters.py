@@ -157,10 +157,10 @@ class TensorflowAdapter(ModuleAdapter):
         return module.convert_to_tensor(importlib.import_module("numpy").from_dlpack(value))
 
     def exporter(self, module: Any, value: Any) -> Any:
-        if not hasattr(value, "device") or isinstance(value, module.Variable):
-            raise TypeError(f"a {type(value).__name__} of TensorFlow is no tensor: share its value, or its parts")
         if has_no_numbers(value):
             raise TypeError(f"a tensor of {value.dtype!r} cannot be shared: DLPack has no type for its elements")
+        if not hasattr(value, "device") or isinstance(value, module.Variable):
+            raise TypeError(f"a {type(value).__name__} of TensorFlow is no tensor: share its value, or its parts")
         if hasattr(value, "__dlpack__"):
             return value
         return _Exporter(module.experimental.dlpack.to_dlpack, value, "CPU" in value.device)
