@@ -79,12 +79,10 @@ std::string draw_overwrites(const Check& check) {
   std::string text =
       fmt::format("  {} path{} claimed twice, {} of them with different content\n",
                   check.claimed_twice, check.claimed_twice == 1 ? "" : "s", check.different);
-  size_t differing = 0, shown = 0;
-  for (const Overwrite& one : check.overwrites) {
-    if (one.different == 0) continue;
-    if (differing++ < kShown) text += draw_overwrite(one), shown++;
-  }
-  if (differing > shown) text += fmt::format("    and {} more pairs\n", differing - shown);
+  size_t differing = 0;
+  for (const Overwrite& one : check.overwrites)
+    if (one.different > 0 && differing++ < kShown) text += draw_overwrite(one);
+  if (differing > kShown) text += fmt::format("    and {} more pairs\n", differing - kShown);
   // An empty nvidia/__init__.py is claimed by every two of twenty distributions.
   if (const size_t alike = check.overwrites.size() - differing; alike > 0)
     text += fmt::format("    {}{} pair{} with the same content (in --format json)\n",
