@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -26,35 +27,32 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Lines that a more special mechanism takes.
-std::vector<Match> without_general(std::vector<Match> matches,
+// Lines that a more special mechanism takes. The matches are in the order of their lines.
+std::vector<Match> without_general(const std::vector<Match>& matches,
                                    const std::vector<Mechanism>& mechanisms) {
   std::vector<Match> kept;
-  for (const Match& match : matches) {
-    const bool taken = std::any_of(matches.begin(), matches.end(), [&](const Match& other) {
-      return other.at == match.at && !other.is_tell && !match.is_tell &&
-             contains(mechanisms[other.mechanism].specializes, mechanisms[match.mechanism].slug);
+  for (auto line = matches.begin(); line != matches.end();) {
+    const auto end =
+        std::find_if(line, matches.end(), [&](const Match& other) { return other.at != line->at; });
+    std::copy_if(line, end, std::back_inserter(kept), [&](const Match& match) {
+      return std::none_of(line, end, [&](const Match& other) {
+        return !other.is_tell && !match.is_tell &&
+               contains(mechanisms[other.mechanism].specializes, mechanisms[match.mechanism].slug);
+      });
     });
-    if (!taken) kept.push_back(match);
+    line = end;
   }
   return kept;
 }
 
-void add_captures(Answer& answer, const std::vector<Capture>& captures) {
-  for (const Capture& capture : captures)
-    if (std::none_of(answer.captures.begin(), answer.captures.end(),
-                     [&](const Capture& old) { return old.name == capture.name; }))
-      answer.captures.push_back(capture);
-}
-
-void add_line(Answer& answer, const Match& match) {
+void add_line(Answer& answer, std::string_view text, const Match& match) {
   if (answer.matched.size() >= kShownLines) {
     answer.more++;
     return;
   }
   // Until lines are counted, their place stands for their number.
   if (answer.matched.empty() || answer.matched.back().number != match.at)
-    answer.matched.push_back({match.at, match.line});
+    answer.matched.push_back({match.at, Matcher::line_of(text, match)});
 }
 
 double confidence_of(const Mechanism& mechanism, const std::set<uint32_t>& signals,
@@ -92,18 +90,18 @@ void describe(Answer& answer, const std::string& first_fix) {
   }
 }
 
-std::vector<Answer> collect(const std::vector<Match>& matches,
+std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
                             const std::vector<Mechanism>& mechanisms) {
   struct Seen {
     Answer answer;
     std::set<uint32_t> signals, tells;
   };
   std::map<uint32_t, Seen> seen;
-  for (const Match& match : matches) {
+  for (const Match& match : without_general(matcher.find(text), mechanisms)) {
     Seen& entry = seen[match.mechanism];
+    matcher.add_captures(text, match, entry.answer.captures);
     if (match.is_tell) {
       entry.tells.insert(match.index);
-      add_captures(entry.answer, match.captures);
       continue;
     }
     const Weight weight = mechanisms[match.mechanism].signals[match.index].weight;
@@ -114,8 +112,7 @@ std::vector<Answer> collect(const std::vector<Match>& matches,
       answer.at = match.at;
     }
     entry.signals.insert(match.index);
-    add_line(answer, match);
-    add_captures(answer, match.captures);
+    add_line(answer, text, match);
   }
   std::vector<Answer> answers;
   for (auto& [index, entry] : seen) {
@@ -209,7 +206,7 @@ void number_lines(std::string_view text, Explanation& explanation) {
 Explanation explain_text(std::string_view text, const std::vector<Mechanism>& mechanisms,
                          const Matcher& matcher) {
   Explanation explanation;
-  explanation.answers = collect(without_general(matcher.find(text), mechanisms), mechanisms);
+  explanation.answers = collect(text, matcher, mechanisms);
   drop_consequences(explanation.answers);
   rank(explanation.answers);
   set_notices_aside(text, explanation);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/together.h"
@@ -36,8 +37,10 @@ constexpr size_t kLinesBack = 16;  // a window's, and empty ones
 constexpr size_t kWorthComparing = 2048;
 constexpr unsigned kLongestWait = 63;
 
-// To compile all patterns takes 20 ms; half of them, in a thread of its own, less.
-constexpr size_t kShelves = 2;
+// Patterns that go on in the next lines are apart: of a line that was there before they alone are
+// tried. To compile all takes 20 ms; in two threads less: one has the first and the third shelf.
+constexpr size_t kShelves = 3;
+constexpr size_t kGoingOn = 0;
 // What was seen in one part of a text is new again in the next: as few parts as there are commonly
 // processors, of one size, so that none is waited for.
 constexpr size_t kSmall = size_t{8} << 20;  // in one part
@@ -63,30 +66,29 @@ struct Matcher::Window {
   std::string text;
   size_t first_line = 0;  // its length
   size_t begin = 0;       // in the log
-  static Window at(std::string_view text, size_t hit);
+  void move_to(std::string_view log, size_t hit);
 };
 
 // Of the line that a hit is in; of endless lines what is around the hit.
-Matcher::Window Matcher::Window::at(std::string_view text, size_t hit) {
-  Window window;
-  window.begin = line_begin(text, hit);
-  size_t at = window.begin;
-  for (size_t lines = 0, frames = 0; lines < kWindowLines && at < text.size();) {
-    const size_t end = line_end(text, lines == 0 ? hit : at);
-    const std::string_view line = without_prefix(text.substr(at, end - at));
+void Matcher::Window::move_to(std::string_view log, size_t hit) {
+  text.clear();
+  begin = line_begin(log, hit);
+  size_t at = begin;
+  for (size_t lines = 0, frames = 0; lines < kWindowLines && at < log.size();) {
+    const size_t end = line_end(log, lines == 0 ? hit : at);
+    const std::string_view line = without_prefix(log.substr(at, end - at));
     // `python -v` shows those of the import system between a statement and its error.
     if (lines > 0 && frames < kMostFrames && is_import_frame(line)) {
       frames++;
     } else {
-      if (lines > 0) window.text += '\n';
-      window.text += line;
-      if (lines++ == 0) window.first_line = window.text.size();
+      if (lines > 0) text += '\n';
+      text += line;
+      if (lines++ == 0) first_line = text.size();
     }
     at = end;
     // "\r\n" is one end of a line; empty lines do not count.
-    while (at < text.size() && ends_line(text[at])) at++;
+    while (at < log.size() && ends_line(log[at])) at++;
   }
-  return window;
 }
 
 // A pattern that the last lines only are shown to.
@@ -104,6 +106,10 @@ struct Matcher::Shelf {
   size_t failed = 0;                      // the first that is no expression; `end`: none
 
   void fill(const std::vector<Pattern>& patterns);
+  bool has_word(int word) const {
+    const auto at = static_cast<size_t>(word);
+    return at >= first_word && at < first_word + word_count;
+  }
   std::vector<int> potentials(const std::vector<int>& words_there) const;
 };
 
@@ -115,6 +121,9 @@ struct Matcher::Search {
   std::unordered_map<uint64_t, uint32_t> looks;                   // by the literals of a line
   std::unordered_map<uint64_t, std::vector<size_t>> expressions;  // by the literals of a window
   Places places;
+  std::vector<int> words;     // of the line that is looked at, or of its window
+  std::vector<int> going_on;  // those of patterns that go on
+  Window window;
   size_t next = 0;                // what is before was looked at
   size_t earlier = 0;             // where the line was last, if it was there before; npos
   unsigned wait = 0, waited = 0;  // repetitions until two places are compared again
@@ -141,6 +150,8 @@ void Matcher::list(const std::vector<Mechanism>& mechanisms) {
     for (uint32_t j = 0; j < mechanisms[i].tells.size(); j++)
       add(j, true, mechanisms[i].tells[j].pattern);
   }
+  std::stable_partition(patterns_.begin(), patterns_.end(),
+                        [](const Pattern& pattern) { return pattern.goes_on; });
 }
 
 void Matcher::Shelf::fill(const std::vector<Pattern>& patterns) {
@@ -156,19 +167,19 @@ void Matcher::Shelf::fill(const std::vector<Pattern>& patterns) {
 std::vector<int> Matcher::Shelf::potentials(const std::vector<int>& words_there) const {
   std::vector<int> own, found;
   for (const int word : words_there)
-    if (const size_t at = static_cast<size_t>(word);
-        at >= first_word && at < first_word + word_count)
-      own.push_back(static_cast<int>(at - first_word));
+    if (has_word(word)) own.push_back(word - static_cast<int>(first_word));
   expressions->AllPotentials(own, &found);
   return found;
 }
 
 Result<void> Matcher::compile(const std::vector<Mechanism>& mechanisms) {
   shelves_.resize(kShelves);
-  for (size_t i = 0; i < kShelves; i++) {
-    shelves_[i].first = patterns_.size() * i / kShelves;
-    shelves_[i].end = patterns_.size() * (i + 1) / kShelves;
-  }
+  const auto going_on = static_cast<size_t>(std::count_if(
+      patterns_.begin(), patterns_.end(), [](const Pattern& pattern) { return pattern.goes_on; }));
+  shelves_[kGoingOn].end = going_on;
+  shelves_[1].end = std::min(going_on + patterns_.size() / 2, patterns_.size());
+  shelves_[2].end = patterns_.size();
+  for (size_t i = 1; i < kShelves; i++) shelves_[i].first = shelves_[i - 1].end;
   together(kShelves, [this](size_t i) { shelves_[i].fill(patterns_); });
   std::vector<std::string> words;
   std::string unfiltered;
@@ -247,52 +258,85 @@ const std::vector<size_t>& Matcher::expressions_for(Search& search,
   return entry->second;
 }
 
-bool Matcher::match(size_t id, const Window& window, Match& match) const {
+const RE2& Matcher::expression(size_t id) const {
+  if (id >= patterns_.size()) return *last_lines_[id - patterns_.size()].expression;
   const Shelf& shelf = *std::find_if(shelves_.begin(), shelves_.end(),
                                      [&](const Shelf& one) { return id < one.end; });
-  const RE2& expression = shelf.expressions->GetRE2(static_cast<int>(id - shelf.first));
-  std::vector<re2::StringPiece> groups(static_cast<size_t>(expression.NumberOfCapturingGroups()) +
-                                       1);
-  const re2::StringPiece piece(window.text.data(),
-                               patterns_[id].goes_on ? window.text.size() : window.first_line);
-  if (!expression.Match(piece, 0, piece.size(), RE2::UNANCHORED, groups.data(),
-                        static_cast<int>(groups.size())))
-    return false;
+  return shelf.expressions->GetRE2(static_cast<int>(id - shelf.first));
+}
+
+bool Matcher::matches(size_t id, const Window& window) const {
+  const RE2& wanted = expression(id);
+  const re2::StringPiece text = window.text;
+  // Where it begins costs a second search.
+  if (!patterns_[id].goes_on)
+    return wanted.Match(text, 0, window.first_line, RE2::UNANCHORED, nullptr, 0);
+  re2::StringPiece all;
   // What begins in a later line is found there.
-  if (static_cast<size_t>(groups[0].data() - piece.data()) > window.first_line) return false;
-  const Pattern& pattern = patterns_[id];
-  match = {pattern.mechanism,
-           pattern.index,
-           pattern.is_tell,
-           window.begin,
-           window.text.substr(0, window.first_line),
-           {}};
-  for (const auto& [name, group] : expression.NamedCapturingGroups())
-    if (const re2::StringPiece value = groups[static_cast<size_t>(group)]; !value.empty())
-      match.captures.push_back({name, std::string(value.data(), value.size())});
-  return true;
+  return wanted.Match(text, 0, text.size(), RE2::UNANCHORED, &all, 1) &&
+         static_cast<size_t>(all.data() - text.data()) <= window.first_line;
+}
+
+std::string Matcher::line_of(std::string_view text, const Match& match) {
+  Window window;
+  window.move_to(text, match.hit);
+  return window.text.substr(0, window.first_line);
+}
+
+void Matcher::add_captures(std::string_view text, const Match& match,
+                           std::vector<Capture>& captures) const {
+  const RE2& wanted = expression(match.pattern);
+  const auto is_there = [&](const auto& name) {
+    return std::any_of(captures.begin(), captures.end(),
+                       [&](const Capture& capture) { return capture.name == name.first; });
+  };
+  const auto& names = wanted.NamedCapturingGroups();
+  if (std::all_of(names.begin(), names.end(), is_there)) return;
+  Window window;
+  window.move_to(text, match.hit);
+  const bool goes_on = match.pattern < patterns_.size() && patterns_[match.pattern].goes_on;
+  std::vector<re2::StringPiece> groups(static_cast<size_t>(wanted.NumberOfCapturingGroups()) + 1);
+  if (!wanted.Match(window.text, 0, goes_on ? window.text.size() : window.first_line,
+                    RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
+    return;
+  for (const auto& name : names)
+    if (const re2::StringPiece value = groups[static_cast<size_t>(name.second)];
+        !value.empty() && !is_there(name))
+      captures.push_back({name.first, std::string(value.data(), value.size())});
+}
+
+Match Matcher::match_of(const Pattern& pattern, size_t id, size_t line, size_t hit) {
+  return {pattern.mechanism, pattern.index, pattern.is_tell, static_cast<uint32_t>(id), line, hit};
 }
 
 // Of a line all matches are kept, or none: one of them may take the line from another.
-void Matcher::try_expressions(Search& search, const Window& window, Look look,
-                              const std::vector<size_t>& ids) const {
+void Matcher::try_expressions(Search& search, size_t hit, Look look) const {
   const auto is_wanted = [&](size_t id) {
     return search.counts[id] < kMaxMatches && (look == Look::kAll || patterns_[id].goes_on);
   };
-  std::vector<std::pair<size_t, Match>> found;
-  const auto try_those = [&](bool wanted) {
-    for (const size_t id : ids)
-      if (Match one; is_wanted(id) == wanted && match(id, window, one))
-        found.emplace_back(id, std::move(one));
+  std::vector<size_t> found;
+  const auto try_those = [&](const std::vector<int>& words, bool wanted) {
+    for (const size_t id : expressions_for(search, words))
+      if (is_wanted(id) == wanted && matches(id, search.window)) found.push_back(id);
   };
-  try_those(true);
+  if (look == Look::kAll) {
+    try_those(search.words, true);
+  } else {
+    search.going_on.clear();
+    std::copy_if(search.words.begin(), search.words.end(), std::back_inserter(search.going_on),
+                 [this](int word) { return shelves_[kGoingOn].has_word(word); });
+    try_those(search.going_on, true);
+  }
   if (found.empty()) return;
-  try_those(false);
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [id, one] : found) {
+  try_those(search.words, false);
+  const auto place = [this](size_t id) {
+    const Pattern& pattern = patterns_[id];
+    return std::tuple(pattern.mechanism, pattern.is_tell, pattern.index);
+  };
+  std::sort(found.begin(), found.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
+  for (const size_t id : found) {
     search.counts[id]++;
-    search.matches.push_back(std::move(one));
+    search.matches.push_back(match_of(patterns_[id], id, search.window.begin, hit));
   }
 }
 
@@ -302,13 +346,12 @@ void Matcher::look_at(Search& search, size_t hit) const {
   search.next = std::max({search.next, end, hit + 1});
   const Look look = look_for(search, begin, end);
   if (look == Look::kNone) return;
-  std::vector<int> words;
-  words_of(search.text.substr(begin, end - begin), words);
+  words_of(search.text.substr(begin, end - begin), search.words);
   if (search.looks.size() >= kRemembered) search.looks.clear();
-  if (search.looks[hash_of(words)]++ >= kSameLiterals) return;
-  const Window window = Window::at(search.text, hit);
-  words_of(window.text, words);
-  try_expressions(search, window, look, expressions_for(search, words));
+  if (search.looks[hash_of(search.words)]++ >= kSameLiterals) return;
+  search.window.move_to(search.text, hit);
+  words_of(search.window.text, search.words);
+  try_expressions(search, hit, look);
 }
 
 // The line was there before. Where the lines after it are those of the last time, but for their
@@ -352,10 +395,9 @@ void Matcher::search_end(std::string_view text, std::vector<Match>& matches) con
     const size_t begin = line_begin(text, at);
     const std::string_view line = without_prefix(text.substr(begin, at - begin));
     const re2::StringPiece piece(line.data(), line.size());
-    for (const LastLine& last : last_lines_)
-      if (RE2::PartialMatch(piece, *last.expression))
-        matches.push_back(
-            {last.pattern.mechanism, last.pattern.index, false, begin, std::string(line), {}});
+    for (size_t i = 0; i < last_lines_.size(); i++)
+      if (RE2::PartialMatch(piece, *last_lines_[i].expression))
+        matches.push_back(match_of(last_lines_[i].pattern, patterns_.size() + i, begin, begin));
     if (begin == at) break;
     at = begin;
   }
@@ -370,7 +412,9 @@ std::vector<Match> Matcher::find(std::string_view text) const {
   };
   std::vector<std::vector<Match>> found(parts);
   together(parts, [&](size_t part) {
-    Search search{text, {}, std::vector<uint32_t>(patterns_.size()), {}, {}, {}, {}};
+    Search search;
+    search.text = text;
+    search.counts.resize(patterns_.size());
     search_part(search, begin_of(part), begin_of(part + 1));
     found[part] = std::move(search.matches);
   });

@@ -8,6 +8,10 @@
 
 #include "explain/knowledge.h"
 
+namespace re2 {
+class RE2;
+}
+
 namespace cohabit::explain {
 
 class Literals;
@@ -18,9 +22,9 @@ struct Match {
   uint32_t mechanism = 0;
   uint32_t index = 0;  // of the signal or tell
   bool is_tell = false;
-  size_t at = 0;     // where its line begins in the text
-  std::string line;  // without prefix
-  std::vector<Capture> captures;
+  uint32_t pattern = 0;  // the matcher's
+  size_t at = 0;         // where its line begins in the text
+  size_t hit = 0;        // in that line, what it was looked at for
 };
 
 class Matcher {
@@ -34,6 +38,12 @@ class Matcher {
   // In the order of the text; of one pattern the first kMaxMatches of each part of the text.
   static constexpr size_t kMaxMatches = 50;
   std::vector<Match> find(std::string_view text) const;
+
+  // Of a match in this text. Few are shown, so that they are read when they are asked for.
+  static std::string line_of(std::string_view text, const Match& match);  // without prefix
+  // Adds what it captures under names that are not there.
+  void add_captures(std::string_view text, const Match& match,
+                    std::vector<Capture>& captures) const;
 
  private:
   Matcher();
@@ -60,9 +70,10 @@ class Matcher {
   void follow(Search& search, size_t later, size_t earlier) const;
   void words_of(std::string_view text, std::vector<int>& words) const;
   const std::vector<size_t>& expressions_for(Search& search, const std::vector<int>& words) const;
-  void try_expressions(Search& search, const Window& window, Look look,
-                       const std::vector<size_t>& ids) const;
-  bool match(size_t id, const Window& window, Match& match) const;
+  void try_expressions(Search& search, size_t hit, Look look) const;
+  const re2::RE2& expression(size_t id) const;
+  bool matches(size_t id, const Window& window) const;
+  static Match match_of(const Pattern& pattern, size_t id, size_t line, size_t hit);
 
   std::vector<Pattern> patterns_;
   std::vector<Shelf> shelves_;  // of patterns, one after the other
