@@ -11,12 +11,12 @@
 
 #include "base/write_file.h"
 #include "cli/loaded_files.h"
+#include "cli/order_plans.h"
 #include "cli/progress.h"
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
 #include "findings/overwritten.h"
 #include "findings/rule.h"
-#include "imports/join.h"
 #include "report/tsv.h"
 #include "sim/planned_process.h"
 #include "sim/simulation.h"
@@ -91,6 +91,12 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
 
 }  // namespace
 
+python::Finder& finder_of(World& world) {
+  if (!world.finder)
+    world.finder.emplace(world.kept ? world.kept->tree() : world.tree, *world.python);
+  return *world.finder;
+}
+
 namespace {
 
 // The plan of an earlier run, if ld.so would answer to its opens as it did then.
@@ -98,12 +104,6 @@ bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
   return std::all_of(plan.opens.begin(), plan.opens.end(), [&](const python::PlannedOpen& open) {
     return process.open(open.name, open.flags, open.caller).value_or("") == open.error;
   });
-}
-
-python::Finder& finder_of(World& world) {
-  if (!world.finder)
-    world.finder.emplace(world.kept ? world.kept->tree() : world.tree, *world.python);
-  return *world.finder;
 }
 
 // One process from its start; `kept`, if given, is what it would open, else that is worked out.
@@ -166,27 +166,6 @@ Sequence plan_program(World& world, const Program& program,
 }
 
 namespace {
-
-std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence) {
-  const bool failed = sequence.trace.exit_status.value_or(0) != 0;
-  sim::Options settings;
-  settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
-  settings.cache = &world.bindings;
-  if (sequence.plan && world.later) settings.constructors = &*world.later;
-  auto simulation = std::make_unique<sim::Simulation>(world.images, world.machine,
-                                                      sequence.trace.start, settings);
-  simulation->run(sequence.trace.calls);
-  return simulation;
-}
-
-// Whether the opens end as the plan supposed.
-bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
-  const auto& results = simulation.results();
-  return std::equal(results.begin(), results.end(), plan.opens.begin(), plan.opens.end(),
-                    [](const sim::CallResult& result, const python::PlannedOpen& open) {
-                      return result.failed != open.error.empty();
-                    });
-}
 
 // The findings of one order, as they come: those that are known from other orders are only named.
 class OrderFindings {
@@ -322,32 +301,6 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
   return {};
 }
 
-// The plan of `first` and that of `second` as one; nothing if only planning both can tell.
-std::optional<Sequence> join_sequences(World& world, const Sequence& first,
-                                       const Sequence& second) {
-  auto joined = python::join_plans(*first.plan, *second.plan, finder_of(world));
-  if (!joined) return std::nullopt;
-  Sequence sequence;
-  sequence.imports = first.imports;
-  sequence.imports.insert(sequence.imports.end(), second.imports.begin(), second.imports.end());
-  sequence.trace = first.trace;
-  for (const size_t open : joined->second_opens)
-    sequence.trace.calls.push_back(second.trace.calls[open]);
-  sequence.plan = std::move(joined->plan);
-  return sequence;
-}
-
-Result<void> examine_pair(World& world, const Sequence& first, const Sequence& second,
-                          const std::map<std::string, std::string>& environment,
-                          report::Report& report) {
-  if (const auto joined = join_sequences(world, first, second)) {
-    const auto simulation = simulate(world, *joined);
-    if (agrees(*simulation, *joined->plan)) return judge(world, *joined, *simulation, report, {});
-  }
-  const Sequence planned = plan_sequence(world, {first.imports[0], second.imports[0]}, environment);
-  return examine_sequence(world, planned, report);
-}
-
 }  // namespace
 
 Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
@@ -375,22 +328,19 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
 Result<void> examine_orders(World& world, const std::vector<std::string>& modules,
                             const std::map<std::string, std::string>& environment,
                             report::Report& report, const std::function<void()>& before_judging) {
-  std::vector<Sequence> alone;
+  OrderPlans plans(world, environment);
   Progress progress(modules.size() * modules.size());
   for (const std::string& module : modules) {
     progress.step("import " + module);
-    alone.push_back(plan_sequence(world, {module}, environment));
+    plans.alone(module);
   }
   before_judging();
-  for (const Sequence& one : alone)
-    if (auto done = examine_sequence(world, one, report); !done) return done;
-  for (const Sequence& first : alone)
-    for (const Sequence& second : alone) {
-      if (&first == &second) continue;
-      progress.step(fmt::format("import {}; import {}", fmt::join(first.imports, ", "),
-                                fmt::join(second.imports, ", ")));
-      if (auto done = examine_pair(world, first, second, environment, report); !done) return done;
-    }
+  for (const std::vector<std::string>& order : orders_of(modules)) {
+    if (order.size() > 1) progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
+    const PlannedOrder planned = plans.plan(order);
+    if (auto done = judge(world, planned.sequence, *planned.simulation, report, {}); !done)
+      return done;
+  }
   return {};
 }
 

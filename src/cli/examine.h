@@ -51,6 +51,9 @@ struct Sequence {
   std::optional<python::Plan> plan;  // nothing: it was recorded
 };
 
+// What finds its modules; made when it is first asked for.
+python::Finder& finder_of(World& world);
+
 // Reads an environment and its distributions; `place` as find_interpreter takes it. No driver of a
 // GPU is taken to be there.
 Result<void> find_environment(

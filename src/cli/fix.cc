@@ -19,6 +19,7 @@ struct FixOptions {
   std::string environment, imports, with, replay, root, write;
   std::string format = "full";
   bool verify = false;
+  bool cache = true;
 };
 
 // What is to be run to prove a repair: in which orders, or which modules each in a process of its
@@ -84,6 +85,7 @@ Result<int> fix(const FixOptions& options) {
   request.replay = options.replay;
   request.imports = *imports;
   request.with = *with;
+  request.cache = options.cache;
   auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
   if (options.verify)
@@ -124,6 +126,8 @@ void add_fix_command(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format, "full or json")->capture_default_str();
   command->add_flag("--verify", options->verify,
                     "Run what the first repair is for in child processes, repaired");
+  command->add_flag("--no-cache{false}", options->cache,
+                    "Work out anew what imports open, and keep nothing");
   command->add_option("--write", options->write,
                       "Write the first repair to this file, for `cohabit run --repair FILE`");
   command->callback([options, &exit_code] { exit_code = exit_code_of(fix(*options)); });

@@ -86,6 +86,17 @@ void pack_distribution(Packer& packer, const Distribution& one) {
     pack_list(packer, *list);
 }
 
+// A shell's own book-keeping: another value at each command.
+bool is_of_shell(std::string_view name) {
+  return name == "_" || name == "OLDPWD" || name == "SHLVL";
+}
+
+bool asks_shell(const python::Plan& plan) {
+  return std::any_of(plan.events.begin(), plan.events.end(), [&](const python::PlanEvent& event) {
+    return event.kind == python::PlanEvent::kVariable && is_of_shell(plan.sought[event.index]);
+  });
+}
+
 std::string digest_of(const python::PlanRequest& request) {
   Packer packer;
   pack_list(packer, request.imports);
@@ -96,6 +107,7 @@ std::string digest_of(const python::PlanRequest& request) {
   pack_list(packer, request.arguments);
   packer.number(request.assume_gpu ? 1 : 0);
   for (const auto& [name, value] : request.environment) {
+    if (is_of_shell(name)) continue;
     packer.text(name);
     packer.text(value);
   }
@@ -221,6 +233,7 @@ std::optional<python::Plan> KeptPlans::find(const python::PlanRequest& request) 
 }
 
 void KeptPlans::add(const python::PlanRequest& request, const python::Plan& plan) {
+  if (asks_shell(plan)) return;
   Packer packer;
   python::pack_plan(plan, packer);
   if (plans_.size() >= kMostPlans) plans_.clear();

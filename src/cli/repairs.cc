@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "cli/arguments.h"
+#include "cli/order_plans.h"
 #include "facts/trace/recorded_machine.h"
 #include "findings/fingerprint.h"
 
@@ -42,7 +43,10 @@ std::vector<std::vector<std::string>> other_orders(const std::vector<std::string
 class RepairCase {
  public:
   RepairCase(const RepairRequest& request, const Tree& tree)
-      : request_(request), world_(tree), variables_(own_variables(request.root)) {}
+      : request_(request),
+        world_(tree),
+        variables_(own_variables(request.root)),
+        plans_(world_, variables_) {}
 
   Result<void> prepare();
   report::RepairReport run();
@@ -76,6 +80,7 @@ class RepairCase {
   World world_;
   std::map<std::vector<std::string>, Ownership> ownerships_;
   std::map<std::string, std::string> variables_;
+  OrderPlans plans_;
   std::vector<Order> orders_;
   size_t asked_ = 0;
   std::unordered_map<std::string, std::string> ids_;  // by cause
@@ -100,10 +105,9 @@ Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std:
 }
 
 Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
-  python::PlanRequest wanted;
-  wanted.imports = imports;
-  wanted.environment = variables_;
-  return plan(wanted, imports);
+  Sequence planned =
+      imports.size() == 1 ? plans_.alone(imports[0]) : std::move(plans_.plan(imports).sequence);
+  return {imports, std::move(planned.trace), std::move(planned.plan)};
 }
 
 void RepairCase::plan_all() {
@@ -129,6 +133,8 @@ Result<void> RepairCase::prepare() {
   if (auto found = find_environment(world_, request_.environment); !found) return found;
   world_.machine =
       read_machine(world_.tree, world_.python->elf_machine, "", world_.python->elf_interpreter);
+  if (request_.cache && request_.root.empty())
+    world_.kept = KeptPlans::open(*world_.python, world_.distributions);
   plan_all();
   return {};
 }
@@ -243,6 +249,7 @@ void RepairCase::describe_program(report::RepairReport& report) const {
 
 report::RepairReport RepairCase::run() {
   const SearchResult result = search();
+  if (world_.kept) world_.kept->save();
   report::RepairReport report;
   report.environment = world_.python ? world_.python->prefix : "";
   report.python = world_.python ? world_.python->version : "";

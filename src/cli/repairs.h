@@ -20,6 +20,7 @@ struct RepairRequest {
   std::vector<std::string> imports;            // this order
   std::vector<std::string> with;               // each alone and every pair in both orders
   bool effects = true;                         // say what the repairs move and cost
+  bool cache = true;                           // plans are kept from one run to the next
   std::optional<python::PlanRequest> program;  // in place of imports
 };
 

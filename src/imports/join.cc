@@ -1,6 +1,7 @@
 #include "imports/join.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_set>
 
@@ -29,6 +30,7 @@ class Join {
     joined_.plan.failure_file = second_.failure_file;
     joined_.plan.failure_line = second_.failure_line;
     joined_.plan.importable = second_.importable;
+    add_state();
     return std::move(joined_);
   }
 
@@ -67,6 +69,21 @@ class Join {
   bool is_found_now(std::string_view name) {
     return !first_.path_added.empty() &&
            finder_.find(name.substr(0, name.find('.')), first_.path_added);
+  }
+
+  // What a third program would find.
+  void add_state() {
+    Plan& plan = joined_.plan;
+    const auto add_sorted = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
+      std::vector<std::string> all;
+      std::set_union(to.begin(), to.end(), from.begin(), from.end(), std::back_inserter(all));
+      to = std::move(all);
+    };
+    add_sorted(plan.loaded, second_.loaded);
+    add_sorted(plan.variables_set, second_.variables_set);
+    plan.path_added.insert(plan.path_added.end(), second_.path_added.begin(),
+                           second_.path_added.end());
+    plan.changes_imports |= second_.changes_imports;
   }
 
   void append_points() {

@@ -18,7 +18,7 @@
 namespace cohabit::python {
 
 struct JoinedPlan {
-  Plan plan;                         // its events are those of the first only
+  Plan plan;                         // its events are those of the first only; joins as a first
   std::vector<size_t> second_opens;  // which of the second's opens are made
 };
 

@@ -36,9 +36,14 @@ class Search {
   uint64_t weight(const Repair& repair, const Indices& orders);
   // True: it repairs the orders asked for, and is kept.
   bool consider(const Repair& repair);
+  bool was_tried(const Repair& repair) const {
+    return std::find(tried_.begin(), tried_.end(), repair) != tried_.end();
+  }
   bool has_every_order() const;
+  bool helps(const Repair& repair, size_t order);
   std::vector<Repair> helpful(const std::vector<Repair>& repairs);
   void search_launch();
+  void search_safest_pairs();
   void search_pairs(const std::vector<Repair>& parts);
   void search_third(const std::vector<Repair>& parts);
   void search_order();
@@ -148,20 +153,42 @@ bool Search::consider(const Repair& repair) {
   return true;
 }
 
+// Whether it takes away errors of this order.
+bool Search::helps(const Repair& repair, size_t order) {
+  return weight(repair, {order}) < result_.before[order].weight;
+}
+
 // Those that take away errors of some order, the strongest first.
 std::vector<Repair> Search::helpful(const std::vector<Repair>& repairs) {
   std::vector<std::pair<uint64_t, size_t>> ranked;
   for (size_t at = 0; at < repairs.size(); at++) {
-    bool helps = false;
-    for (const size_t order : unsound_)
-      helps |= weight(repairs[at], {order}) < result_.before[order].weight;
-    if (helps) ranked.emplace_back(weight(repairs[at], unsound_), at);
+    bool helped = false;
+    for (const size_t order : unsound_) helped |= helps(repairs[at], order);
+    if (helped) ranked.emplace_back(weight(repairs[at], unsound_), at);
   }
   std::stable_sort(ranked.begin(), ranked.end());
   std::vector<Repair> best;
   for (const auto& [left, at] : ranked)
     if (best.size() < kMostHelpful) best.push_back(repairs[at]);
   return best;
+}
+
+// What parts are helpful is asked on every order, which costs more than all else. Where the pair
+// that would be first is enough, nothing else need be asked.
+void Search::search_safest_pairs() {
+  if (proposals_.size() < 2) return;
+  const auto rank = [](const Repair& repair) { return std::tuple(repair.size(), risk_of(repair)); };
+  const auto helps_some = [&](const Repair& repair) {
+    return std::any_of(unsound_.begin(), unsound_.end(),
+                       [&](size_t order) { return helps(repair, order); });
+  };
+  const auto first = rank(combine(proposals_[0], proposals_[1]));
+  for (size_t a = 0; a < proposals_.size(); a++)
+    for (size_t b = a + 1; b < proposals_.size(); b++) {
+      const Repair pair = combine(proposals_[a], proposals_[b]);
+      if (rank(pair) > first || !helps_some(proposals_[a]) || !helps_some(proposals_[b])) continue;
+      if (consider(pair) && result_.repairs.back().every_order) return;
+    }
 }
 
 void Search::search_pairs(const std::vector<Repair>& parts) {
@@ -172,7 +199,7 @@ void Search::search_pairs(const std::vector<Repair>& parts) {
     return std::tuple(a.size(), risk_of(a)) < std::tuple(b.size(), risk_of(b));
   });
   for (const Repair& pair : pairs)
-    if (consider(pair) && result_.repairs.back().every_order) return;
+    if (!was_tried(pair) && consider(pair) && result_.repairs.back().every_order) return;
 }
 
 void Search::search_third(const std::vector<Repair>& parts) {
@@ -183,11 +210,14 @@ void Search::search_third(const std::vector<Repair>& parts) {
   // A copy, because consider() adds to what it is in.
   const Repair base = *best;  // NOLINT(performance-unnecessary-copy-initialization)
   for (const Repair& part : parts)
-    if (consider(combine(base, part)) && result_.repairs.back().every_order) return;
+    if (const Repair more = combine(base, part);
+        !was_tried(more) && consider(more) && result_.repairs.back().every_order)
+      return;
 }
 
 void Search::search_launch() {
   for (const Repair& repair : proposals_) consider(repair);
+  if (!has_every_order()) search_safest_pairs();
   if (has_every_order()) return;
   const std::vector<Repair> parts = helpful(proposals_);
   search_pairs(parts);

@@ -187,6 +187,18 @@ def test_other_variables_are_another_plan(doctor: Doctor) -> None:
     assert other == doctor.run("--no-cache", MODE="other") and other != doctor.run("--no-cache")
 
 
+def test_the_shells_own_variables_are_no_other_plan(doctor: Doctor) -> None:
+    """They differ at each command. A program that asks for one is planned each time."""
+    doctor.forge()
+    assert FORGED.decode() in "".join(map(str, doctor.run(_="/usr/bin/time", SHLVL="3", OLDPWD="/")))
+    last = doctor.site / "first" / "last.py"
+    last.write_text(last.read_text().replace("'MODE'", "'SHLVL'").replace("'other'", "'3'"))
+    time.sleep(OLD_ENOUGH)
+    doctor.run()
+    other = doctor.run(SHLVL="3")
+    assert other == doctor.run("--no-cache", SHLVL="3") and other != doctor.run("--no-cache")
+
+
 def test_damage_is_ignored_and_mended(doctor: Doctor) -> None:
     file = doctor.kept()
     anew, good = doctor.run("--no-cache"), file.read_bytes()

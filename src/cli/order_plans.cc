@@ -1,0 +1,78 @@
+#include "cli/order_plans.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "imports/join.h"
+
+namespace cohabit {
+namespace {
+
+// The plan of `first` and that of `second` as one; nothing if only planning both can tell.
+std::optional<Sequence> join_sequences(World& world, const Sequence& first,
+                                       const Sequence& second) {
+  auto joined = python::join_plans(*first.plan, *second.plan, finder_of(world));
+  if (!joined) return std::nullopt;
+  Sequence sequence;
+  sequence.imports = first.imports;
+  sequence.imports.insert(sequence.imports.end(), second.imports.begin(), second.imports.end());
+  sequence.trace = first.trace;
+  for (const size_t open : joined->second_opens)
+    sequence.trace.calls.push_back(second.trace.calls[open]);
+  sequence.plan = std::move(joined->plan);
+  return sequence;
+}
+
+// Whether the opens end as the plan supposed.
+bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
+  const auto& results = simulation.results();
+  return std::equal(results.begin(), results.end(), plan.opens.begin(), plan.opens.end(),
+                    [](const sim::CallResult& result, const python::PlannedOpen& open) {
+                      return result.failed != open.error.empty();
+                    });
+}
+
+}  // namespace
+
+std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence) {
+  const bool failed = sequence.trace.exit_status.value_or(0) != 0;
+  sim::Options settings;
+  settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
+  settings.cache = &world.bindings;
+  if (sequence.plan && world.later) settings.constructors = &*world.later;
+  auto simulation = std::make_unique<sim::Simulation>(world.images, world.machine,
+                                                      sequence.trace.start, settings);
+  simulation->run(sequence.trace.calls);
+  return simulation;
+}
+
+const Sequence& OrderPlans::alone(const std::string& module) {
+  const auto known = alone_.find(module);
+  if (known != alone_.end()) return known->second;
+  return alone_.emplace(module, plan_sequence(world_, {module}, environment_)).first->second;
+}
+
+// No simulation: it has to be planned in full.
+PlannedOrder OrderPlans::plan_joined(const std::vector<std::string>& modules) {
+  PlannedOrder order{alone(modules.front()), nullptr};
+  for (size_t i = 1; i < modules.size(); i++) {
+    auto joined = join_sequences(world_, order.sequence, alone(modules[i]));
+    if (!joined) return order;
+    order.sequence = std::move(*joined);
+  }
+  order.simulation = simulate(world_, order.sequence);
+  if (!agrees(*order.simulation, *order.sequence.plan)) order.simulation.reset();
+  return order;
+}
+
+PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules) {
+  if (modules.size() > 1)
+    if (PlannedOrder joined = plan_joined(modules); joined.simulation) return joined;
+  PlannedOrder order{
+      modules.size() == 1 ? alone(modules[0]) : plan_sequence(world_, modules, environment_),
+      nullptr};
+  order.simulation = simulate(world_, order.sequence);
+  return order;
+}
+
+}  // namespace cohabit

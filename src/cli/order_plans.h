@@ -1,0 +1,42 @@
+// Plans of several modules in one process. Each module is planned once, alone; orders of them are
+// joined from these plans (imports/join.h) where that is what a plan in full would be.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/examine.h"
+#include "sim/simulation.h"
+
+namespace cohabit {
+
+// A sequence, simulated as it would be judged. Never null for a joined one: that is how it is told
+// that its opens end as they do in the modules' own plans.
+struct PlannedOrder {
+  Sequence sequence;
+  std::unique_ptr<sim::Simulation> simulation;
+};
+
+class OrderPlans {
+ public:
+  // `environment`: the variables of the processes.
+  OrderPlans(World& world, std::map<std::string, std::string> environment)
+      : world_(world), environment_(std::move(environment)) {}
+
+  const Sequence& alone(const std::string& module);
+  PlannedOrder plan(const std::vector<std::string>& modules);
+
+ private:
+  PlannedOrder plan_joined(const std::vector<std::string>& modules);
+
+  World& world_;
+  std::map<std::string, std::string> environment_;
+  std::map<std::string, Sequence> alone_;
+};
+
+// A sequence from its start to its end.
+std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence);
+
+}  // namespace cohabit
