@@ -15,7 +15,6 @@
 #include "cli/progress.h"
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
-#include "findings/overwritten.h"
 #include "findings/rule.h"
 #include "report/tsv.h"
 #include "sim/planned_process.h"
@@ -234,9 +233,8 @@ void judge_later(World& world, const Sequence& sequence, sim::Simulation& simula
   for (const python::Phase phase : python::kLaterPhases) {
     const auto opens = world.later->play(phase, simulation, trace.calls, is_asked);
     if (opens.empty()) continue;
-    Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                         what_is_asked(world, sequence.imports));
-    narrow_owners(world.tree, world.distributions, simulation, ownership);
+    const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
+                                               what_is_asked(world, sequence.imports));
     const ProcessView process(simulation, ownership, trace.start.tracer);
     const Captures captures = find_captures(process);
     for (Finding& finding :
@@ -258,9 +256,8 @@ bool has_later_phases(const World& world, const Sequence& sequence) {
 Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simulation,
                    report::Report& report, const SequenceOutputs& outputs) {
   const Trace& trace = sequence.trace;
-  Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                       what_is_asked(world, sequence.imports));
-  narrow_owners(world.tree, world.distributions, simulation, ownership);
+  const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
+                                             what_is_asked(world, sequence.imports));
   std::vector<Finding> findings;
   {
     const ProcessView process(simulation, ownership, trace.start.tracer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "findings/overwritten.h"
 #include "findings/unclaimed.h"
 
 namespace cohabit {
@@ -141,6 +142,7 @@ void find_owners(const Tree& tree, const Distributions& distributions,
     }
     ownership.of_object.push_back(std::move(owners));
   }
+  narrow_owners(tree, distributions, simulation, ownership);
 }
 
 Ownership read_ownership(const Tree& tree, const Distributions& distributions,

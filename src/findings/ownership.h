@@ -30,8 +30,9 @@ struct Asked {
 
 struct Ownership {
   std::vector<OwnerDistribution> distributions;  // the installed, in order; then bare packages
-  std::vector<std::vector<uint32_t>>
-      of_object;  // by ObjectId: all that claim the file; none: system
+  // By ObjectId: all that claim the file, or the one of them whose record has its size; none:
+  // system.
+  std::vector<std::vector<uint32_t>> of_object;
 
   // What the examined statement imports, and the distributions that provide it; empty: a program of
   // which we know nothing, so that everything in it counts as asked for.
