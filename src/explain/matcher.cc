@@ -265,16 +265,20 @@ const RE2& Matcher::expression(size_t id) const {
   return shelf.expressions->GetRE2(static_cast<int>(id - shelf.first));
 }
 
+// What a pattern is shown of a window; `$` is the end of that.
+std::string_view Matcher::shown_of(const Window& window, size_t id) const {
+  const bool goes_on = id < patterns_.size() && patterns_[id].goes_on;
+  return std::string_view(window.text).substr(0, goes_on ? window.text.npos : window.first_line);
+}
+
 bool Matcher::matches(size_t id, const Window& window) const {
-  const RE2& wanted = expression(id);
-  const re2::StringPiece text = window.text;
-  // Where it begins costs a second search.
-  if (!patterns_[id].goes_on)
-    return wanted.Match(text, 0, window.first_line, RE2::UNANCHORED, nullptr, 0);
+  const std::string_view shown = shown_of(window, id);
+  const re2::StringPiece text(shown.data(), shown.size());
   re2::StringPiece all;
-  // What begins in a later line is found there.
-  return wanted.Match(text, 0, text.size(), RE2::UNANCHORED, &all, 1) &&
-         static_cast<size_t>(all.data() - text.data()) <= window.first_line;
+  // Where it begins costs a second search. What begins in a later line is found there.
+  const int groups = patterns_[id].goes_on ? 1 : 0;
+  return expression(id).Match(text, 0, text.size(), RE2::UNANCHORED, &all, groups) &&
+         (groups == 0 || static_cast<size_t>(all.data() - text.data()) <= window.first_line);
 }
 
 std::string Matcher::line_of(std::string_view text, const Match& match) {
@@ -294,10 +298,10 @@ void Matcher::add_captures(std::string_view text, const Match& match,
   if (std::all_of(names.begin(), names.end(), is_there)) return;
   Window window;
   window.move_to(text, match.hit);
-  const bool goes_on = match.pattern < patterns_.size() && patterns_[match.pattern].goes_on;
+  const std::string_view shown = shown_of(window, match.pattern);
   std::vector<re2::StringPiece> groups(static_cast<size_t>(wanted.NumberOfCapturingGroups()) + 1);
-  if (!wanted.Match(window.text, 0, goes_on ? window.text.size() : window.first_line,
-                    RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
+  if (!wanted.Match(re2::StringPiece(shown.data(), shown.size()), 0, shown.size(), RE2::UNANCHORED,
+                    groups.data(), static_cast<int>(groups.size())))
     return;
   for (const auto& name : names)
     if (const re2::StringPiece value = groups[static_cast<size_t>(name.second)];

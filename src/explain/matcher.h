@@ -72,6 +72,7 @@ class Matcher {
   const std::vector<size_t>& expressions_for(Search& search, const std::vector<int>& words) const;
   void try_expressions(Search& search, size_t hit, Look look) const;
   const re2::RE2& expression(size_t id) const;
+  std::string_view shown_of(const Window& window, size_t id) const;
   bool matches(size_t id, const Window& window) const;
   static Match match_of(const Pattern& pattern, size_t id, size_t line, size_t hit);
 
