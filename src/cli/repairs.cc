@@ -105,8 +105,11 @@ Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std:
 }
 
 Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
-  Sequence planned =
-      imports.size() == 1 ? plans_.alone(imports[0]) : std::move(plans_.plan(imports).sequence);
+  if (imports.size() == 1) {
+    const Sequence& planned = plans_.alone(imports[0]);
+    return {imports, planned.trace, planned.plan};
+  }
+  Sequence planned = plans_.plan(imports).sequence;
   return {imports, std::move(planned.trace), std::move(planned.plan)};
 }
 
