@@ -12,8 +12,7 @@
 
 namespace cohabit {
 
-// A sequence, simulated as it would be judged. Never null for a joined one: that is how it is told
-// that its opens end as they do in the modules' own plans.
+// A sequence and its simulation, from its start to its end.
 struct PlannedOrder {
   Sequence sequence;
   std::unique_ptr<sim::Simulation> simulation;
