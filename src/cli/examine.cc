@@ -333,7 +333,11 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
   }
   before_judging();
   for (const std::vector<std::string>& order : orders_of(modules)) {
-    if (order.size() > 1) progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
+    if (order.size() == 1) {
+      if (auto done = examine_sequence(world, plans.alone(order[0]), report); !done) return done;
+      continue;
+    }
+    progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
     const PlannedOrder planned = plans.plan(order);
     if (auto done = judge(world, planned.sequence, *planned.simulation, report, {}); !done)
       return done;

@@ -1,7 +1,6 @@
 #include "cli/order_plans.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "imports/join.h"
 
@@ -52,27 +51,24 @@ const Sequence& OrderPlans::alone(const std::string& module) {
   return alone_.emplace(module, plan_sequence(world_, {module}, environment_)).first->second;
 }
 
-// No simulation: it has to be planned in full.
-PlannedOrder OrderPlans::plan_joined(const std::vector<std::string>& modules) {
-  PlannedOrder order{alone(modules.front()), nullptr};
+// Nothing: it has to be planned in full.
+std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules) {
+  std::optional<Sequence> joined;
   for (size_t i = 1; i < modules.size(); i++) {
-    auto joined = join_sequences(world_, order.sequence, alone(modules[i]));
-    if (!joined) return order;
-    order.sequence = std::move(*joined);
+    joined = join_sequences(world_, joined ? *joined : alone(modules[0]), alone(modules[i]));
+    if (!joined) return std::nullopt;
   }
-  order.simulation = simulate(world_, order.sequence);
-  if (!agrees(*order.simulation, *order.sequence.plan)) order.simulation.reset();
-  return order;
+  return joined;
 }
 
 PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules) {
-  if (modules.size() > 1)
-    if (PlannedOrder joined = plan_joined(modules); joined.simulation) return joined;
-  PlannedOrder order{
-      modules.size() == 1 ? alone(modules[0]) : plan_sequence(world_, modules, environment_),
-      nullptr};
-  order.simulation = simulate(world_, order.sequence);
-  return order;
+  if (auto joined = join(modules)) {
+    auto simulation = simulate(world_, *joined);
+    if (agrees(*simulation, *joined->plan)) return {std::move(*joined), std::move(simulation)};
+  }
+  Sequence planned = plan_sequence(world_, modules, environment_);
+  auto simulation = simulate(world_, planned);
+  return {std::move(planned), std::move(simulation)};
 }
 
 }  // namespace cohabit

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ class OrderPlans {
       : world_(world), environment_(std::move(environment)) {}
 
   const Sequence& alone(const std::string& module);
+  // Of two or more.
   PlannedOrder plan(const std::vector<std::string>& modules);
 
  private:
-  PlannedOrder plan_joined(const std::vector<std::string>& modules);
+  std::optional<Sequence> join(const std::vector<std::string>& modules);
 
   World& world_;
   std::map<std::string, std::string> environment_;

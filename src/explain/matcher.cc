@@ -265,10 +265,14 @@ const RE2& Matcher::expression(size_t id) const {
   return shelf.expressions->GetRE2(static_cast<int>(id - shelf.first));
 }
 
+const Matcher::Pattern& Matcher::pattern(size_t id) const {
+  return id < patterns_.size() ? patterns_[id] : last_lines_[id - patterns_.size()].pattern;
+}
+
 // What a pattern is shown of a window; `$` is the end of that.
 std::string_view Matcher::shown_of(const Window& window, size_t id) const {
-  const bool goes_on = id < patterns_.size() && patterns_[id].goes_on;
-  return std::string_view(window.text).substr(0, goes_on ? window.text.npos : window.first_line);
+  return std::string_view(window.text)
+      .substr(0, pattern(id).goes_on ? window.text.npos : window.first_line);
 }
 
 bool Matcher::matches(size_t id, const Window& window) const {
@@ -309,8 +313,9 @@ void Matcher::add_captures(std::string_view text, const Match& match,
       captures.push_back({name.first, std::string(value.data(), value.size())});
 }
 
-Match Matcher::match_of(const Pattern& pattern, size_t id, size_t line, size_t hit) {
-  return {pattern.mechanism, pattern.index, pattern.is_tell, static_cast<uint32_t>(id), line, hit};
+Match Matcher::match_of(size_t id, size_t line, size_t hit) const {
+  const Pattern& of = pattern(id);
+  return {of.mechanism, of.index, of.is_tell, static_cast<uint32_t>(id), line, hit};
 }
 
 // Of a line all matches are kept, or none: one of them may take the line from another.
@@ -340,7 +345,7 @@ void Matcher::try_expressions(Search& search, size_t hit, Look look) const {
   std::sort(found.begin(), found.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
   for (const size_t id : found) {
     search.counts[id]++;
-    search.matches.push_back(match_of(patterns_[id], id, search.window.begin, hit));
+    search.matches.push_back(match_of(id, search.window.begin, hit));
   }
 }
 
@@ -401,7 +406,7 @@ void Matcher::search_end(std::string_view text, std::vector<Match>& matches) con
     const re2::StringPiece piece(line.data(), line.size());
     for (size_t i = 0; i < last_lines_.size(); i++)
       if (RE2::PartialMatch(piece, *last_lines_[i].expression))
-        matches.push_back(match_of(last_lines_[i].pattern, patterns_.size() + i, begin, begin));
+        matches.push_back(match_of(patterns_.size() + i, begin, begin));
     if (begin == at) break;
     at = begin;
   }

@@ -71,10 +71,12 @@ class Matcher {
   void words_of(std::string_view text, std::vector<int>& words) const;
   const std::vector<size_t>& expressions_for(Search& search, const std::vector<int>& words) const;
   void try_expressions(Search& search, size_t hit, Look look) const;
+  // Of the patterns, then of those for the last lines.
+  const Pattern& pattern(size_t id) const;
   const re2::RE2& expression(size_t id) const;
   std::string_view shown_of(const Window& window, size_t id) const;
   bool matches(size_t id, const Window& window) const;
-  static Match match_of(const Pattern& pattern, size_t id, size_t line, size_t hit);
+  Match match_of(size_t id, size_t line, size_t hit) const;
 
   std::vector<Pattern> patterns_;
   std::vector<Shelf> shelves_;  // of patterns, one after the other

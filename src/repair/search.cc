@@ -18,6 +18,15 @@ namespace {
 constexpr size_t kMostHelpful = 12;
 constexpr size_t kMostAlternatives = 4;
 
+// The smallest first, then the safest.
+std::tuple<size_t, int> rank_of(const Repair& repair) {
+  return {repair.size(), risk_of(repair)};
+}
+
+bool is_before(const Repair& a, const Repair& b) {
+  return rank_of(a) < rank_of(b);
+}
+
 class Search {
  public:
   Search(const RepairFacts& facts, std::vector<Order> orders, size_t asked, const Planner& planner)
@@ -34,13 +43,10 @@ class Search {
   bool clean(const Repair& repair, size_t order);
   bool clean(const Repair& repair, const Indices& orders);
   uint64_t weight(const Repair& repair, const Indices& orders);
-  // True: it repairs the orders asked for, and is kept.
+  // True: it repairs the orders asked for, was not tried before, and is kept.
   bool consider(const Repair& repair);
-  bool was_tried(const Repair& repair) const {
-    return std::find(tried_.begin(), tried_.end(), repair) != tried_.end();
-  }
   bool has_every_order() const;
-  bool helps(const Repair& repair, size_t order);
+  bool helps(const Repair& repair);
   std::vector<Repair> helpful(const std::vector<Repair>& repairs);
   void search_launch();
   void search_safest_pairs();
@@ -77,9 +83,7 @@ void Search::judge_as_they_are() {
       if (std::find(proposals_.begin(), proposals_.end(), repair) == proposals_.end())
         proposals_.push_back(std::move(repair));
   }
-  std::stable_sort(proposals_.begin(), proposals_.end(), [](const Repair& a, const Repair& b) {
-    return std::tuple(a.size(), risk_of(a)) < std::tuple(b.size(), risk_of(b));
-  });
+  std::stable_sort(proposals_.begin(), proposals_.end(), is_before);
 }
 
 Judgement Search::make_judgement(const Repair& repair, size_t order) {
@@ -145,6 +149,7 @@ bool Search::has_every_order() const {
 }
 
 bool Search::consider(const Repair& repair) {
+  if (std::find(tried_.begin(), tried_.end(), repair) != tried_.end()) return false;
   tried_.push_back(repair);
   if (!clean(repair, unsound_asked_)) return false;
   for (const size_t order : sound_)
@@ -153,19 +158,18 @@ bool Search::consider(const Repair& repair) {
   return true;
 }
 
-// Whether it takes away errors of this order.
-bool Search::helps(const Repair& repair, size_t order) {
-  return weight(repair, {order}) < result_.before[order].weight;
+// Whether it takes away errors of some order.
+bool Search::helps(const Repair& repair) {
+  return std::any_of(unsound_.begin(), unsound_.end(), [&](size_t order) {
+    return weight(repair, {order}) < result_.before[order].weight;
+  });
 }
 
-// Those that take away errors of some order, the strongest first.
+// Those that help, the strongest first.
 std::vector<Repair> Search::helpful(const std::vector<Repair>& repairs) {
   std::vector<std::pair<uint64_t, size_t>> ranked;
-  for (size_t at = 0; at < repairs.size(); at++) {
-    bool helped = false;
-    for (const size_t order : unsound_) helped |= helps(repairs[at], order);
-    if (helped) ranked.emplace_back(weight(repairs[at], unsound_), at);
-  }
+  for (size_t at = 0; at < repairs.size(); at++)
+    if (helps(repairs[at])) ranked.emplace_back(weight(repairs[at], unsound_), at);
   std::stable_sort(ranked.begin(), ranked.end());
   std::vector<Repair> best;
   for (const auto& [left, at] : ranked)
@@ -177,16 +181,11 @@ std::vector<Repair> Search::helpful(const std::vector<Repair>& repairs) {
 // that would be first is enough, nothing else need be asked.
 void Search::search_safest_pairs() {
   if (proposals_.size() < 2) return;
-  const auto rank = [](const Repair& repair) { return std::tuple(repair.size(), risk_of(repair)); };
-  const auto helps_some = [&](const Repair& repair) {
-    return std::any_of(unsound_.begin(), unsound_.end(),
-                       [&](size_t order) { return helps(repair, order); });
-  };
-  const auto first = rank(combine(proposals_[0], proposals_[1]));
+  const auto first = rank_of(combine(proposals_[0], proposals_[1]));
   for (size_t a = 0; a < proposals_.size(); a++)
     for (size_t b = a + 1; b < proposals_.size(); b++) {
       const Repair pair = combine(proposals_[a], proposals_[b]);
-      if (rank(pair) > first || !helps_some(proposals_[a]) || !helps_some(proposals_[b])) continue;
+      if (rank_of(pair) > first || !helps(proposals_[a]) || !helps(proposals_[b])) continue;
       if (consider(pair) && result_.repairs.back().every_order) return;
     }
 }
@@ -195,11 +194,9 @@ void Search::search_pairs(const std::vector<Repair>& parts) {
   std::vector<Repair> pairs;
   for (size_t a = 0; a < parts.size(); a++)
     for (size_t b = a + 1; b < parts.size(); b++) pairs.push_back(combine(parts[a], parts[b]));
-  std::stable_sort(pairs.begin(), pairs.end(), [](const Repair& a, const Repair& b) {
-    return std::tuple(a.size(), risk_of(a)) < std::tuple(b.size(), risk_of(b));
-  });
+  std::stable_sort(pairs.begin(), pairs.end(), is_before);
   for (const Repair& pair : pairs)
-    if (!was_tried(pair) && consider(pair) && result_.repairs.back().every_order) return;
+    if (consider(pair) && result_.repairs.back().every_order) return;
 }
 
 void Search::search_third(const std::vector<Repair>& parts) {
@@ -210,9 +207,7 @@ void Search::search_third(const std::vector<Repair>& parts) {
   // A copy, because consider() adds to what it is in.
   const Repair base = *best;  // NOLINT(performance-unnecessary-copy-initialization)
   for (const Repair& part : parts)
-    if (const Repair more = combine(base, part);
-        !was_tried(more) && consider(more) && result_.repairs.back().every_order)
-      return;
+    if (consider(combine(base, part)) && result_.repairs.back().every_order) return;
 }
 
 void Search::search_launch() {
