@@ -35,9 +35,20 @@ class Service:
     def kept_count(self):
         return len(self.kept)
 
+    def all_kept(self):
+        return self.kept
+
     def sleep(self, seconds):
         time.sleep(seconds)
         return seconds
+
+    def until(self, path):
+        while not os.path.exists(path):
+            time.sleep(0.01)
+
+    def meet(self, mine, other):
+        open(mine, "w").close()
+        self.until(other)
 
     def spin(self):
         while True:

@@ -16,13 +16,17 @@ using namespace cohabit;
 
 namespace {
 
-// The file's status, or the errno, as the kernel resolves `path` below `root`.
+// The file's status, or the errno, as the kernel resolves `path` below `root`. EAGAIN says that
+// something was renamed or mounted somewhere on the machine while it walked over a "..", and that
+// the call is to be made again (openat2(2)).
 tl::expected<FileStatus, int> kernel_stat(const std::string& root, const std::string& path) {
   const int root_fd = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT;
-  const auto fd = static_cast<int>(::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how));
+  int fd = -1;
+  do fd = static_cast<int>(::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how));
+  while (fd < 0 && errno == EAGAIN);
   const int error = errno;
   ::close(root_fd);
   if (fd < 0) return tl::unexpected(error);
