@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 #include "base/touch_log.h"
@@ -133,6 +134,13 @@ int take_slot(void* data, uint64_t size) {
 
 }  // namespace
 
+struct MappedFile::Extracts {
+  std::mutex mutex;                    // plans are made on a thread of their own
+  std::map<std::string, Words> known;  // by kind
+};
+
+MappedFile::MappedFile() = default;
+
 Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* log) {
   struct stat status{};
   if (fstat(fd, &status) != 0) return fail("cannot stat " + name + ": " + std::strerror(errno));
@@ -146,6 +154,7 @@ Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* lo
     return fail("cannot map " + name + ": " + std::strerror(errno));
   }
   file.data_ = data;
+  file.extracts_ = std::make_unique<Extracts>();
   install_handlers(log != nullptr);
   file.slot_ = take_slot(data, file.size_);
   file.log_ = log;
@@ -160,6 +169,19 @@ Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* lo
 
 MappedFile::Words MappedFile::extract(const std::string& kind,
                                       const std::function<Words(Bytes)>& read) const {
+  if (!extracts_) return read(bytes());
+  {
+    const std::lock_guard lock(extracts_->mutex);
+    if (const auto at = extracts_->known.find(kind); at != extracts_->known.end())
+      return at->second;
+  }
+  const Words words = work_out(kind, read);
+  const std::lock_guard lock(extracts_->mutex);
+  return extracts_->known.try_emplace(kind, words).first->second;
+}
+
+MappedFile::Words MappedFile::work_out(const std::string& kind,
+                                       const std::function<Words(Bytes)>& read) const {
   if (!log_) return read(bytes());
   if (std::optional<Words> known = log_->extract_of(data_, kind)) return std::move(*known);
   Words words = read(unnoted_ ? unnoted_->bytes() : bytes());

@@ -20,8 +20,8 @@ class MappedFile {
   // `log`, if given, outlives it and gets what is read of it.
   static Result<MappedFile> map(int fd, const std::string& name, TouchLog* log = nullptr);
 
-  MappedFile() = default;
-  MappedFile(MappedFile&& other) noexcept { swap(other); }
+  MappedFile();
+  MappedFile(MappedFile&& other) noexcept : MappedFile() { swap(other); }
   MappedFile& operator=(MappedFile&& other) noexcept {
     swap(other);
     return *this;
@@ -29,8 +29,9 @@ class MappedFile {
   ~MappedFile();
 
   Bytes bytes() const { return Bytes(data_, size_); }
-  // What `read` works out of all of its bytes, or of most: a log notes the words and not the bytes,
-  // and those of a bundle are taken from it. `kind` tells one such work from another.
+  // What `read` works out of all of its bytes, or of most, once as long as it is mapped: a log
+  // notes the words and not the bytes, and those of a bundle are taken from it. `kind` tells one
+  // such work from another.
   using Words = std::vector<std::string>;
   Words extract(const std::string& kind, const std::function<Words(Bytes)>& read) const;
   // Maps the pages of a part of bytes() in one go: for what is about to be read as a whole, at
@@ -41,18 +42,22 @@ class MappedFile {
   bool damaged() const;
 
  private:
+  Words work_out(const std::string& kind, const std::function<Words(Bytes)>& read) const;
   void swap(MappedFile& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(slot_, other.slot_);
     std::swap(log_, other.log_);
     std::swap(unnoted_, other.unnoted_);
+    std::swap(extracts_, other.extracts_);
   }
   void* data_ = nullptr;
   uint64_t size_ = 0;
   int slot_ = -1;
   TouchLog* log_ = nullptr;
   std::unique_ptr<MappedFile> unnoted_;  // the same bytes, for extract() on a machine with a log
+  struct Extracts;
+  std::unique_ptr<Extracts> extracts_;
 };
 
 }  // namespace cohabit

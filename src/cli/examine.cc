@@ -236,7 +236,7 @@ void judge_later(World& world, const Sequence& sequence, sim::Simulation& simula
     const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
                                                what_is_asked(world, sequence.imports));
     const ProcessView process(simulation, ownership, trace.start.tracer);
-    const Captures captures = find_captures(process);
+    const Captures captures = find_captures(process, world.captures);
     for (Finding& finding :
          check_all({process, captures, trace, sequence.imports, nullptr, sequence.program,
                     &world.distributions, phase, &opens, &*world.later})) {
@@ -261,7 +261,7 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
   std::vector<Finding> findings;
   {
     const ProcessView process(simulation, ownership, trace.start.tracer);
-    const Captures captures = find_captures(process);
+    const Captures captures = find_captures(process, world.captures);
     const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
     findings = check_all(
         {process, captures, trace, sequence.imports, plan, sequence.program, &world.distributions});

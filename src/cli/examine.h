@@ -16,6 +16,7 @@
 #include "facts/python/distributions.h"
 #include "facts/python/interpreter.h"
 #include "facts/trace/trace.h"
+#include "findings/captures.h"
 #include "findings/environment.h"
 #include "findings/finding.h"
 #include "findings/ownership.h"
@@ -29,13 +30,14 @@ namespace cohabit {
 
 // Facts that all processes of one environment share.
 struct World {
-  explicit World(const Tree& files) : tree(files), images(files) {}
+  explicit World(const Tree& files) : tree(files), images(files), captures(images) {}
   const Tree& tree;
   Images images;
   std::optional<Interpreter> python;
   Distributions distributions;
   Machine machine;
   sim::BindingCache bindings;
+  CaptureFacts captures;
   std::optional<python::Finder> finder;
   python::PlanCache plans;
   std::unique_ptr<KeptPlans> kept;         // of earlier runs; null: none are used

@@ -55,6 +55,7 @@ class RepairCase {
   Result<void> read_replay();
   Order plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports);
   Order plan_imports(const std::vector<std::string>& imports);
+  std::vector<Order> plan_each(const std::vector<std::vector<std::string>>& orders);
   void plan_all();
   SearchResult search();
   RepairFacts facts() {
@@ -64,6 +65,7 @@ class RepairCase {
         world_.machine,
         world_.distributions,
         world_.bindings,
+        world_.captures,
         ownerships_,
         world_.later ? &*world_.later : nullptr,
         [this](const std::vector<std::string>& imports) { return what_is_asked(world_, imports); }};
@@ -113,6 +115,13 @@ Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
   return {imports, std::move(planned.trace), std::move(planned.plan)};
 }
 
+std::vector<Order> RepairCase::plan_each(const std::vector<std::vector<std::string>>& orders) {
+  std::vector<Order> planned;
+  planned.reserve(orders.size());
+  for (const auto& imports : orders) planned.push_back(plan_imports(imports));
+  return planned;
+}
+
 void RepairCase::plan_all() {
   if (request_.program) {
     python::PlanRequest wanted = *request_.program;
@@ -127,7 +136,7 @@ void RepairCase::plan_all() {
     return;
   }
   const auto modules = request_.with.empty() ? find_frameworks(world_) : request_.with;
-  for (const auto& imports : orders_of(modules)) orders_.push_back(plan_imports(imports));
+  orders_ = plan_each(orders_of(modules));
   asked_ = orders_.size();
 }
 
@@ -142,8 +151,8 @@ Result<void> RepairCase::prepare() {
   return {};
 }
 
-// The other orders are planned only when the one that is asked for has an error.
 SearchResult RepairCase::search() {
+  if (!request_.replay.empty() || request_.program) return search_repairs(facts(), orders_, {}, {});
   const Planner planner = [&](const Order& order, const Variables& environment) {
     python::PlanRequest wanted;
     wanted.imports = order.imports;
@@ -151,18 +160,17 @@ SearchResult RepairCase::search() {
     for (const auto& [name, value] : environment) wanted.environment[name] = value;
     return plan(wanted, order.imports);
   };
-  const bool planned = request_.replay.empty() && !request_.program;
-  if (asked_ == 1 && planned) {
-    const JudgedProcess process(facts(), orders_[0], {});
-    if (!judge(process).clean())
-      for (const auto& imports : other_orders(request_.imports))
-        orders_.push_back(plan_imports(imports));
+  MoreOrders more;
+  if (asked_ == 1) {
+    more.others = [&] { return plan_each(other_orders(request_.imports)); };
+    more.alone = [&] {
+      std::vector<std::vector<std::string>> alone;
+      for (const std::string& module : request_.imports)
+        if (request_.imports.size() > 1) alone.push_back({module});
+      return plan_each(alone);
+    };
   }
-  SearchResult result = search_repairs(facts(), orders_, asked_, planned ? planner : Planner());
-  if (asked_ != 1 || !planned || result.before[0].clean() || !result.repairs.empty()) return result;
-  for (const std::string& module : request_.imports)
-    if (request_.imports.size() > 1) orders_.push_back(plan_imports({module}));
-  return search_repairs(facts(), orders_, asked_, planner);
+  return search_repairs(facts(), orders_, more, planner);
 }
 
 // Keeps an error, each cause once; gives its id.
@@ -214,6 +222,7 @@ void RepairCase::add_repairs(const SearchResult& result, report::RepairReport& r
       std::find_if(result.before.begin(), result.before.end(),
                    [](const Judgement& judgement) { return !judgement.clean(); }) -
       result.before.begin());
+  std::optional<JudgedProcess> before;  // large, and the same for all of them
   for (const FoundRepair& found : result.repairs) {
     report::RepairRow row;
     row.repair = found.repair;
@@ -221,9 +230,9 @@ void RepairCase::add_repairs(const SearchResult& result, report::RepairReport& r
     row.clears = ids_of(found.clears);
     row.leaves = ids_of(found.leaves);
     if (request_.effects && found.repair.launches() && unsound < orders_.size()) {
-      const JudgedProcess before(facts(), orders_[unsound], {});
+      if (!before) before.emplace(facts(), orders_[unsound], Repair());
       const JudgedProcess after(facts(), orders_[unsound], found.repair);
-      row.effects = compute_effects(before, after, found.repair);
+      row.effects = compute_effects(*before, after, found.repair);
     }
     report.repairs.push_back(std::move(row));
   }

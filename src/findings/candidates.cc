@@ -16,14 +16,16 @@ elf::Sym symbol_of(const ProcessView& process, ObjectId object, uint32_t symbol)
 
 class Sieve {
  public:
-  explicit Sieve(const ProcessView& process)
-      : process_(process), images_(process.simulation().images()) {}
+  Sieve(const ProcessView& process, ClosureDefiners& definers)
+      : process_(process), definers_(definers), images_(process.simulation().images()) {}
 
   void look_at(uint32_t index);
   Candidates take() { return std::move(result_); }
 
  private:
+  void look_from(ObjectId consumer);
   bool has_other_provider(const Binding& binding, NameId name) const;
+  sim::Simulation::Found find_own(const Binding& binding, const Reference& reference);
   // Counts why, and says whether the candidate can be forgotten.
   bool set_aside(const Binding& binding, ObjectId own, uint32_t own_symbol, NameId name);
   bool is_runtime_name(NameId name) const;
@@ -33,20 +35,62 @@ class Sieve {
   }
 
   const ProcessView& process_;
+  ClosureDefiners& definers_;
   const Images& images_;
   Candidates result_;
-  ObjectId entered_ = kNone;  // whose closure is the lookup scope
+  ObjectId consumer_ = kNone;
+  ClosureDefiners::Closure* closure_ = nullptr;  // null: a file of it is mapped twice
+  ObjectId entered_ = kNone;                     // whose closure is the lookup scope
   std::unordered_set<uint64_t> seen_;
   std::unordered_set<NameId> copies_;  // what the program took by copy relocations
   bool copies_known_ = false;
 };
 
+// A file that is mapped twice is two providers.
+void Sieve::look_from(ObjectId consumer) {
+  consumer_ = consumer;
+  closure_ = nullptr;
+  std::vector<ImageId> closure;
+  for (const ObjectId member : process_.closure(consumer)) {
+    const ImageId image = process_.object(member).image;
+    if (image == kNone) continue;
+    const auto& same = process_.objects_of(image);
+    if (same.size() != 1 || same.front() != member) return;
+    closure.push_back(image);
+  }
+  closure_ = &definers_.of(process_.object(consumer).image, closure);
+}
+
 // 95 % of names have one definition in the process: those end here.
 bool Sieve::has_other_provider(const Binding& binding, NameId name) const {
+  if (closure_) {
+    const ImageId definer = closure_->definers[binding.slot];
+    return definer != kNone && definer != process_.object(binding.to).image;
+  }
   for (uint32_t at = images_.first_definition(name); at != kNone; at = images_.definition(at).next)
     for (const ObjectId object : process_.objects_of(images_.definition(at).image))
       if (object != binding.to && process_.in_closure(binding.from, object)) return true;
   return false;
+}
+
+// What its closure alone would have given.
+sim::Simulation::Found Sieve::find_own(const Binding& binding, const Reference& reference) {
+  if (closure_)
+    if (const auto known = closure_->owns.find(binding.slot); known != closure_->owns.end()) {
+      const auto [image, symbol] = known->second;
+      if (image == kNone) return {};
+      return {process_.objects_of(image).front(), symbol};
+    }
+  if (entered_ != binding.from) {
+    entered_ = binding.from;
+    process_.simulation().enter_lookup_scope(process_.closure(binding.from));
+  }
+  const auto own = process_.simulation().lookup_entered(reference, process_.object(entered_).ns);
+  if (closure_) {
+    const ImageId image = own.object == kNone ? kNone : process_.object(own.object).image;
+    closure_->owns.emplace(binding.slot, ClosureDefiners::Own{image, own.symbol});
+  }
+  return own;
 }
 
 bool Sieve::is_runtime_name(NameId name) const {
@@ -91,12 +135,9 @@ void Sieve::look_at(uint32_t index) {
     return;
   const Reference& reference = process_.reference(binding);
   const NameId name = reference.name;
+  if (consumer_ != binding.from) look_from(binding.from);
   if (!has_other_provider(binding, name)) return;
-  if (entered_ != binding.from) {
-    entered_ = binding.from;
-    process_.simulation().enter_lookup_scope(process_.closure(binding.from));
-  }
-  const auto own = process_.simulation().lookup_entered(reference, process_.object(entered_).ns);
+  const sim::Simulation::Found own = find_own(binding, reference);
   if (own.object == kNone || own.object == binding.to || !is_new(binding)) return;
   result_.set_aside.raw++;
   if (set_aside(binding, own.object, own.symbol, name)) return;
@@ -112,8 +153,8 @@ void Sieve::look_at(uint32_t index) {
 
 }  // namespace
 
-Candidates find_candidates(const ProcessView& process) {
-  Sieve sieve(process);
+Candidates find_candidates(const ProcessView& process, ClosureDefiners& definers) {
+  Sieve sieve(process, definers);
   const auto count = static_cast<uint32_t>(process.simulation().bindings().size());
   for (uint32_t index = 0; index < count; index++) sieve.look_at(index);
   return sieve.take();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "findings/captures.h"
-#include "findings/families.h"
+#include "findings/closure_definers.h"
 
 namespace cohabit {
 
@@ -21,6 +21,6 @@ struct Candidates {
   SetAside set_aside;
 };
 
-Candidates find_candidates(const ProcessView& process);
+Candidates find_candidates(const ProcessView& process, ClosureDefiners& definers);
 
 }  // namespace cohabit

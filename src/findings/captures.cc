@@ -33,7 +33,6 @@
 
 #include "findings/call_paths.h"
 #include "findings/candidates.h"
-#include "findings/families.h"
 #include "findings/mangled.h"
 
 namespace cohabit {
@@ -70,8 +69,11 @@ bool has_string(const Image& image, Bytes file, const std::string& text) {
 
 class Judge {
  public:
-  explicit Judge(const ProcessView& process)
-      : process_(process), simulation_(process.simulation()), families_(process) {}
+  Judge(const ProcessView& process, CaptureFacts& facts)
+      : process_(process),
+        simulation_(process.simulation()),
+        facts_(facts),
+        families_(facts.families) {}
 
   Captures judge();
 
@@ -102,7 +104,8 @@ class Judge {
 
   const ProcessView& process_;
   const sim::Simulation& simulation_;
-  Families families_;
+  CaptureFacts& facts_;
+  Families& families_;
   std::vector<CaptureGroup> groups_;
   std::vector<Work> work_;
   std::unordered_map<uint64_t, std::vector<size_t>> by_consumer_and_own_;
@@ -119,7 +122,7 @@ void Judge::count_versions(CaptureGroup& group, const Binding& binding, NameId n
   const bool has = given && given->hash != 0;
   group.versioned_to_plain += wants && !has;
   if (!wants && has && group.family.empty() &&
-      families_.copies(families_.home(name), process_.object(binding.to).image))
+      families_.copies(families_.home(name, process_), process_.object(binding.to).image))
     group.plain_to_versioned++;
 }
 
@@ -144,7 +147,7 @@ void Judge::group(const std::vector<Candidate>& candidates) {
     group.bindings.push_back(candidate.binding);
     count_versions(group, binding, candidate.name);
     if (family.empty()) {
-      work_[entry->second].homes.insert(families_.home(candidate.name));
+      work_[entry->second].homes.insert(families_.home(candidate.name, process_));
     } else {
       const std::string_view text = simulation_.images().name(candidate.name);
       work_[entry->second].captured_scopes.insert(parse_mangled(text).scope);
@@ -174,7 +177,7 @@ bool Judge::in_family(size_t group, NameId name) {
   const std::string_view family = families_.cpp_family(name);
   if (family != groups_[group].family) return false;
   if (!family.empty()) return true;
-  const ImageId home = families_.home(name);
+  const ImageId home = families_.home(name, process_);
   for (const ImageId captured : work_[group].homes)
     if (families_.copies(home, captured)) return true;
   return false;
@@ -207,16 +210,21 @@ void Judge::forget_unknown_families() {
 
 // What stays with the own provider, and who else enters it.
 void Judge::second_pass() {
-  std::vector<bool> interesting(process_.object_count(), false);
+  const size_t count = process_.object_count();
+  std::vector<bool> asked_for(count * count, false);  // by consumer and own provider: most are not
   for (size_t i = 0; i < groups_.size(); i++) {
-    by_consumer_and_own_[pair_key(groups_[i].consumer, groups_[i].own)].push_back(i);
-    if (groups_[i].self()) self_groups_of_own_[groups_[i].own].push_back(i);
-    interesting[groups_[i].own] = true;
+    const auto [consumer, own] = std::pair(groups_[i].consumer, groups_[i].own);
+    by_consumer_and_own_[pair_key(consumer, own)].push_back(i);
+    asked_for[consumer * count + own] = true;
+    if (!groups_[i].self()) continue;
+    self_groups_of_own_[own].push_back(i);
+    for (size_t other = 0; other < count; other++) asked_for[other * count + own] = true;
   }
   const auto& bindings = simulation_.bindings();
   for (uint32_t at = 0; at < bindings.size(); at++) {
     const Binding& binding = bindings[at];
-    if (!interesting[binding.to] || !process_.counts(binding.from) || !is_significant(binding))
+    if (!asked_for[binding.from * count + binding.to] || !process_.counts(binding.from) ||
+        !is_significant(binding))
       continue;
     const NameId name = process_.reference(binding).name;
     if (const auto hit = by_consumer_and_own_.find(pair_key(binding.from, binding.to));
@@ -361,7 +369,7 @@ void Judge::judge_runtime(const std::vector<Candidate>& candidates) {
 }
 
 Captures Judge::judge() {
-  Candidates candidates = find_candidates(process_);
+  Candidates candidates = find_candidates(process_, facts_.definers);
   group(candidates.foreign);
   second_pass();
   for (CaptureGroup& group : groups_) group.verdict = verdict(group);
@@ -371,8 +379,8 @@ Captures Judge::judge() {
 
 }  // namespace
 
-Captures find_captures(const ProcessView& process) {
-  return Judge(process).judge();
+Captures find_captures(const ProcessView& process, CaptureFacts& facts) {
+  return Judge(process, facts).judge();
 }
 
 std::vector<Tally> tally_family(const ProcessView& process, const CaptureGroup& group) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "findings/closure_definers.h"
+#include "findings/families.h"
 #include "findings/process_view.h"
 
 namespace cohabit {
@@ -62,7 +64,14 @@ struct Captures {
   SetAside set_aside;
 };
 
-Captures find_captures(const ProcessView& process);
+// What is remembered of the files that processes are simulated from; of one Images.
+struct CaptureFacts {
+  explicit CaptureFacts(const Images& images) : families(images), definers(images) {}
+  Families families;
+  ClosureDefiners definers;
+};
+
+Captures find_captures(const ProcessView& process, CaptureFacts& facts);
 
 // All names of the family that the consumer refers to (C++: that mention it), by who provides them,
 // most first. For words and figures, not for judging.

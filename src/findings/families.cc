@@ -21,33 +21,32 @@ bool is_c_definition(const elf::Object& elf, uint32_t index) {
 
 std::string_view Families::cpp_family(NameId name) {
   const auto [entry, is_new] = cpp_.try_emplace(name);
-  if (is_new) entry->second = family_text(parse_mangled(process_.simulation().images().name(name)));
+  if (is_new) entry->second = family_text(parse_mangled(images_.name(name)));
   return entry->second;
 }
 
 uint32_t Families::size(ImageId image) {
   const auto [entry, is_new] = sizes_.try_emplace(image, 0);
-  if (is_new) entry->second = symbol_count(process_.simulation().images()[image].elf);
+  if (is_new) entry->second = symbol_count(images_[image].elf);
   return entry->second;
 }
 
 const std::unordered_set<NameId>& Families::c_exports(ImageId image) {
   const auto [entry, is_new] = exports_.try_emplace(image);
   if (!is_new) return entry->second;
-  const Images& images = process_.simulation().images();
-  const elf::Object& elf = images[image].elf;
+  const elf::Object& elf = images_[image].elf;
   for (uint32_t i = 1; i < size(image); i++)
-    if (is_c_definition(elf, i)) entry->second.insert(images.find_name(elf.symbol_name(i)));
+    if (is_c_definition(elf, i)) entry->second.insert(images_.find_name(elf.symbol_name(i)));
   entry->second.erase(kNone);
   return entry->second;
 }
 
-ImageId Families::home(NameId name) {
-  const Images& images = process_.simulation().images();
+ImageId Families::home(NameId name, const ProcessView& process) {
   ImageId best = kNone;
-  for (uint32_t at = images.first_definition(name); at != kNone; at = images.definition(at).next) {
-    const ImageId image = images.definition(at).image;
-    if (process_.objects_of(image).empty()) continue;
+  for (uint32_t at = images_.first_definition(name); at != kNone;
+       at = images_.definition(at).next) {
+    const ImageId image = images_.definition(at).image;
+    if (process.objects_of(image).empty()) continue;
     if (best == kNone || size(image) < size(best)) best = image;
   }
   return best;
@@ -56,12 +55,12 @@ ImageId Families::home(NameId name) {
 double Families::coverage(ImageId library, ImageId by) {
   const auto [entry, is_new] = coverage_.try_emplace({library, by}, 0.0);
   if (!is_new) return entry->second;
-  const Images& images = process_.simulation().images();
   const auto& names = c_exports(library);
   size_t shared = 0;
   for (const NameId name : names)
-    for (uint32_t at = images.first_definition(name); at != kNone; at = images.definition(at).next)
-      if (images.definition(at).image == by) {
+    for (uint32_t at = images_.first_definition(name); at != kNone;
+         at = images_.definition(at).next)
+      if (images_.definition(at).image == by) {
         shared++;
         break;
       }

@@ -5,6 +5,9 @@
 // names and a framework with a static zlib exports them among its thousands, so `inflate` belongs
 // to libz. Two libraries that export mostly the same names are copies of one family (libz 1.2.3
 // and 1.2.13).
+//
+// All but the home of a name is a matter of the files, and remembered for every process that is
+// simulated from them. The files asked about are in a process: indexed (world/images.h).
 #pragma once
 
 #include <cstdint>
@@ -21,19 +24,19 @@ namespace cohabit {
 
 class Families {
  public:
-  explicit Families(const ProcessView& process) : process_(process) {}
+  explicit Families(const Images& images) : images_(images) {}
 
   // Text of the C++ family, empty for C names and C++ names without a scope. Remembered.
   std::string_view cpp_family(NameId name);
-  // The smallest exporter of a name, by the size of its symbol table.
-  ImageId home(NameId name);
+  // The smallest exporter of a name in this process, by the size of its symbol table.
+  ImageId home(NameId name, const ProcessView& process);
   // How much of the C names of `library` another one exports too: 0 to 1.
   double coverage(ImageId library, ImageId by);
   bool copies(ImageId a, ImageId b);
   const std::unordered_set<NameId>& c_exports(ImageId image);
 
  private:
-  const ProcessView& process_;
+  const Images& images_;
   std::unordered_map<NameId, std::string_view> cpp_;
   std::unordered_map<ImageId, std::unordered_set<NameId>> exports_;
   std::map<std::pair<ImageId, ImageId>, double> coverage_;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "base/paths.h"
 
@@ -29,16 +29,24 @@ class Comparison {
   void fill(Effects& effects, MovedKinds& kinds);
 
  private:
-  // One reference of a file, whichever process it is in.
-  static uint64_t key(const sim::Simulation& simulation, const Binding& binding) {
-    return uint64_t{simulation.objects()[binding.from].image} << 32 | binding.reference;
-  }
+  // Whom a reference of a file was bound to, whichever object it is in. kNone: to nobody.
+  ImageId& old_provider(const sim::Simulation& simulation, const Binding& binding);
   void note(const Binding& binding, ImageId old_provider, MovedKinds& kinds);
 
   const sim::Simulation& before_;
   const sim::Simulation& after_;
+  std::vector<std::vector<ImageId>> old_providers_;  // by image, by slot of its references
+  std::set<std::pair<ImageId, uint32_t>> moved_;     // image and symbol: each name counts once
   std::map<std::tuple<ImageId, ImageId, ImageId>, uint32_t> moves_;
 };
+
+ImageId& Comparison::old_provider(const sim::Simulation& simulation, const Binding& binding) {
+  const ImageId image = simulation.objects()[binding.from].image;
+  old_providers_.resize(simulation.images().size());
+  auto& slots = old_providers_[image];
+  if (slots.empty()) slots.resize(simulation.images()[image].references.size(), kNone);
+  return slots[binding.slot];
+}
 
 void Comparison::note(const Binding& binding, ImageId old_provider, MovedKinds& kinds) {
   const Images& images = after_.images();
@@ -52,15 +60,14 @@ void Comparison::note(const Binding& binding, ImageId old_provider, MovedKinds& 
 }
 
 void Comparison::fill(Effects& effects, MovedKinds& kinds) {
-  std::unordered_map<uint64_t, ImageId> old_providers;
-  old_providers.reserve(before_.bindings().size());
   for (const Binding& binding : before_.bindings())
-    old_providers.emplace(key(before_, binding), before_.objects()[binding.to].image);
+    if (ImageId& old = old_provider(before_, binding); old == kNone)
+      old = before_.objects()[binding.to].image;
   for (const Binding& binding : after_.bindings()) {
-    const auto old = old_providers.find(key(after_, binding));
-    if (old == old_providers.end() || old->second == after_.objects()[binding.to].image) continue;
-    note(binding, old->second, kinds);
-    old_providers.erase(old);  // each name once
+    const ImageId old = old_provider(after_, binding);
+    if (old == kNone || old == after_.objects()[binding.to].image) continue;
+    if (moved_.emplace(after_.objects()[binding.from].image, binding.reference).second)
+      note(binding, old, kinds);
   }
   const Images& images = after_.images();
   for (const auto& [parties, count] : moves_) {

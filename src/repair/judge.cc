@@ -45,7 +45,7 @@ JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const
       simulation_(facts.images, facts.machine, trace_.start, settings(facts, order)),
       ownership_(run(facts, order.imports)),
       view_(simulation_, ownership_, trace_.start.tracer),
-      captures_(find_captures(view_)),
+      captures_(find_captures(view_, facts.captures)),
       findings_(check_all({view_, captures_, trace_, order.imports,
                            order.plan ? &*order.plan : nullptr, std::string()})) {}
 

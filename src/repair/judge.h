@@ -27,6 +27,7 @@ struct RepairFacts {
   const Machine& machine;
   const Distributions& distributions;
   sim::BindingCache& bindings;
+  CaptureFacts& captures;
   std::map<std::vector<std::string>, Ownership>& ownerships;  // by imports, as they come
   sim::ConstructorOpens* constructors = nullptr;              // of planned processes
   std::function<Asked(const std::vector<std::string>& imports)> asked_of;

@@ -29,8 +29,9 @@ bool is_before(const Repair& a, const Repair& b) {
 
 class Search {
  public:
-  Search(const RepairFacts& facts, std::vector<Order> orders, size_t asked, const Planner& planner)
-      : facts_(facts), orders_(std::move(orders)), asked_(asked), planner_(planner) {}
+  Search(const RepairFacts& facts, std::vector<Order>& orders, const MoreOrders& more,
+         const Planner& planner)
+      : facts_(facts), orders_(orders), more_(more), asked_(orders.size()), planner_(planner) {}
 
   SearchResult run();
 
@@ -38,6 +39,7 @@ class Search {
   using Indices = std::vector<size_t>;
 
   void judge_as_they_are();
+  void judge_more(const std::function<std::vector<Order>()>& plan);
   const Judgement& judge_with(const Repair& repair, size_t order);
   Judgement make_judgement(const Repair& repair, size_t order);
   bool clean(const Repair& repair, size_t order);
@@ -58,7 +60,8 @@ class Search {
   void finish();
 
   const RepairFacts& facts_;
-  std::vector<Order> orders_;
+  std::vector<Order>& orders_;
+  const MoreOrders& more_;
   size_t asked_;
   const Planner& planner_;
   SearchResult result_;
@@ -67,8 +70,9 @@ class Search {
   std::vector<Repair> proposals_, tried_;
 };
 
+// Those that were not judged yet.
 void Search::judge_as_they_are() {
-  for (size_t at = 0; at < orders_.size(); at++) {
+  for (size_t at = result_.before.size(); at < orders_.size(); at++) {
     const JudgedProcess process(facts_, orders_[at], {});
     result_.judged++;
     result_.before.push_back(judge(process));
@@ -84,6 +88,12 @@ void Search::judge_as_they_are() {
         proposals_.push_back(std::move(repair));
   }
   std::stable_sort(proposals_.begin(), proposals_.end(), is_before);
+}
+
+void Search::judge_more(const std::function<std::vector<Order>()>& plan) {
+  if (!plan) return;
+  for (Order& order : plan()) orders_.push_back(std::move(order));
+  judge_as_they_are();
 }
 
 Judgement Search::make_judgement(const Repair& repair, size_t order) {
@@ -296,8 +306,10 @@ void Search::finish() {
 SearchResult Search::run() {
   judge_as_they_are();
   if (unsound_asked_.empty()) return std::move(result_);
+  judge_more(more_.others);
   search_order();
   search_launch();
+  if (result_.repairs.empty()) judge_more(more_.alone);
   add_partial();
   add_processes();
   finish();
@@ -306,9 +318,9 @@ SearchResult Search::run() {
 
 }  // namespace
 
-SearchResult search_repairs(const RepairFacts& facts, std::vector<Order> orders, size_t asked,
-                            const Planner& planner) {
-  return Search(facts, std::move(orders), asked, planner).run();
+SearchResult search_repairs(const RepairFacts& facts, std::vector<Order>& orders,
+                            const MoreOrders& more, const Planner& planner) {
+  return Search(facts, orders, more, planner).run();
 }
 
 }  // namespace cohabit

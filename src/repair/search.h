@@ -1,6 +1,7 @@
 // The search for the smallest change whose simulation is clean. docs/design/fix.md.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -24,9 +25,15 @@ struct SearchResult {
   size_t judged = 0;                           // simulations that were made
 };
 
-// `asked`: so many of the orders, from the first, are to work; the others tell whether a repair is
-// sound in every order.
-SearchResult search_repairs(const RepairFacts& facts, std::vector<Order> orders, size_t asked,
-                            const Planner& planner);
+// Orders that are only planned when the search wants them. Null: there are none.
+struct MoreOrders {
+  std::function<std::vector<Order>()> others;  // of the same modules: one that is asked for clashes
+  std::function<std::vector<Order>()> alone;  // of each module: no launch repairs the one asked for
+};
+
+// `orders`: those that are to work; what else was looked at is added behind them, and tells whether
+// a repair is sound in every order.
+SearchResult search_repairs(const RepairFacts& facts, std::vector<Order>& orders,
+                            const MoreOrders& more, const Planner& planner);
 
 }  // namespace cohabit

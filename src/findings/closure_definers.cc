@@ -1,0 +1,29 @@
+#include "findings/closure_definers.h"
+
+namespace cohabit {
+
+std::vector<ImageId> ClosureDefiners::find_definers(ImageId image,
+                                                    const std::vector<ImageId>& closure) const {
+  std::vector<bool> inside(images_.size());
+  for (const ImageId member : closure) inside[member] = true;
+  const auto& references = images_[image].references;
+  std::vector<ImageId> definers(references.size(), kNone);
+  for (size_t slot = 0; slot < references.size(); slot++)
+    for (uint32_t at = images_.first_definition(references[slot].name); at != kNone;
+         at = images_.definition(at).next) {
+      const ImageId definer = images_.definition(at).image;
+      if (!inside[definer] || definer == definers[slot]) continue;
+      definers[slot] = definers[slot] == kNone ? definer : kSeveral;
+      if (definers[slot] == kSeveral) break;
+    }
+  return definers;
+}
+
+ClosureDefiners::Closure& ClosureDefiners::of(ImageId image, const std::vector<ImageId>& closure) {
+  const auto [known, fresh] = known_.try_emplace(image);
+  if (fresh || known->second.images != closure)
+    known->second = {closure, find_definers(image, closure), {}};
+  return known->second;
+}
+
+}  // namespace cohabit
