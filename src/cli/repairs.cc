@@ -55,7 +55,6 @@ class RepairCase {
   Result<void> read_replay();
   Order plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports);
   Order plan_imports(const std::vector<std::string>& imports);
-  std::vector<Order> plan_each(const std::vector<std::vector<std::string>>& orders);
   void plan_all();
   SearchResult search();
   RepairFacts facts() {
@@ -96,30 +95,24 @@ Result<void> RepairCase::read_replay() {
   (void)find_environment(
       world_, request_.environment.empty() ? trace->start.program : request_.environment);
   world_.machine = recorded_machine(world_.tree, trace->start);
-  orders_.push_back({request_.imports, std::move(*trace), std::nullopt});
+  orders_.push_back({request_.imports, std::move(*trace), std::nullopt, nullptr});
   asked_ = 1;
   return {};
 }
 
 Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports) {
   Sequence planned = plan_request(world_, wanted);
-  return {imports, std::move(planned.trace), std::move(planned.plan)};
+  return {imports, std::move(planned.trace), std::move(planned.plan), nullptr};
 }
 
 Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
   if (imports.size() == 1) {
     const Sequence& planned = plans_.alone(imports[0]);
-    return {imports, planned.trace, planned.plan};
+    return {imports, planned.trace, planned.plan, nullptr};
   }
-  Sequence planned = plans_.plan(imports).sequence;
-  return {imports, std::move(planned.trace), std::move(planned.plan)};
-}
-
-std::vector<Order> RepairCase::plan_each(const std::vector<std::vector<std::string>>& orders) {
-  std::vector<Order> planned;
-  planned.reserve(orders.size());
-  for (const auto& imports : orders) planned.push_back(plan_imports(imports));
-  return planned;
+  PlannedOrder planned = plans_.plan(imports);
+  return {imports, std::move(planned.sequence.trace), std::move(planned.sequence.plan),
+          std::move(planned.simulation)};
 }
 
 void RepairCase::plan_all() {
@@ -136,7 +129,10 @@ void RepairCase::plan_all() {
     return;
   }
   const auto modules = request_.with.empty() ? find_frameworks(world_) : request_.with;
-  orders_ = plan_each(orders_of(modules));
+  for (const auto& imports : orders_of(modules)) {
+    orders_.push_back(plan_imports(imports));
+    orders_.back().simulation.reset();  // all of them at once would be gigabytes
+  }
   asked_ = orders_.size();
 }
 
@@ -161,14 +157,11 @@ SearchResult RepairCase::search() {
     return plan(wanted, order.imports);
   };
   MoreOrders more;
+  more.plan = [&](const std::vector<std::string>& imports) { return plan_imports(imports); };
   if (asked_ == 1) {
-    more.others = [&] { return plan_each(other_orders(request_.imports)); };
-    more.alone = [&] {
-      std::vector<std::vector<std::string>> alone;
-      for (const std::string& module : request_.imports)
-        if (request_.imports.size() > 1) alone.push_back({module});
-      return plan_each(alone);
-    };
+    more.others = other_orders(request_.imports);
+    for (const std::string& module : request_.imports)
+      if (request_.imports.size() > 1) more.alone.push_back({module});
   }
   return search_repairs(facts(), orders_, more, planner);
 }

@@ -39,23 +39,25 @@ class Sieve {
   const Images& images_;
   Candidates result_;
   ObjectId consumer_ = kNone;
-  ClosureDefiners::Closure* closure_ = nullptr;  // null: a file of it is mapped twice
+  ClosureDefiners::Closure* closure_ = nullptr;  // null: not told by its files alone
   ObjectId entered_ = kNone;                     // whose closure is the lookup scope
   std::unordered_set<uint64_t> seen_;
   std::unordered_set<NameId> copies_;  // what the program took by copy relocations
   bool copies_known_ = false;
 };
 
-// A file that is mapped twice is two providers.
+// A file that is mapped twice is two providers; one that never came to its relocation is not
+// indexed.
 void Sieve::look_from(ObjectId consumer) {
   consumer_ = consumer;
   closure_ = nullptr;
+  if (process_.object(consumer).ns != 0) return;
   std::vector<ImageId> closure;
   for (const ObjectId member : process_.closure(consumer)) {
     const ImageId image = process_.object(member).image;
     if (image == kNone) continue;
     const auto& same = process_.objects_of(image);
-    if (same.size() != 1 || same.front() != member) return;
+    if (same.size() != 1 || same.front() != member || !images_[image].indexed) return;
     closure.push_back(image);
   }
   closure_ = &definers_.of(process_.object(consumer).image, closure);

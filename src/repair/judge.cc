@@ -41,22 +41,36 @@ std::string_view repair_class_name(RepairClass kind) {
 }
 
 JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair)
-    : trace_(apply(repair, order.trace)),
-      simulation_(facts.images, facts.machine, trace_.start, settings(facts, order)),
-      ownership_(run(facts, order.imports)),
-      view_(simulation_, ownership_, trace_.start.tracer),
+    : JudgedProcess(facts, order, apply(repair, order.trace), nullptr) {}
+
+JudgedProcess::JudgedProcess(const RepairFacts& facts, Order& order)
+    : JudgedProcess(facts, order, order.trace, std::move(order.simulation)) {}
+
+JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, Trace trace,
+                             std::unique_ptr<sim::Simulation> simulation)
+    : trace_(std::move(trace)),
+      simulation_(simulation ? std::move(simulation) : simulate(facts, order)),
+      ownership_(own(facts, order.imports)),
+      view_(*simulation_, ownership_, trace_.start.tracer),
       captures_(find_captures(view_, facts.captures)),
       findings_(check_all({view_, captures_, trace_, order.imports,
                            order.plan ? &*order.plan : nullptr, std::string()})) {}
 
-// The members after it look at a process that has run.
-Ownership JudgedProcess::run(const RepairFacts& facts, const std::vector<std::string>& imports) {
-  simulation_.run(trace_.calls);
+std::unique_ptr<sim::Simulation> JudgedProcess::simulate(const RepairFacts& facts,
+                                                         const Order& order) const {
+  auto simulation = std::make_unique<sim::Simulation>(facts.images, facts.machine, trace_.start,
+                                                      settings(facts, order));
+  simulation->run(trace_.calls);
+  return simulation;
+}
+
+Ownership JudgedProcess::own(const RepairFacts& facts,
+                             const std::vector<std::string>& imports) const {
   const auto known = facts.ownerships.find(imports);
   if (known == facts.ownerships.end())
-    return facts.ownerships[imports] = read_ownership(facts.tree, facts.distributions, simulation_,
+    return facts.ownerships[imports] = read_ownership(facts.tree, facts.distributions, *simulation_,
                                                       facts.asked_of(imports));
-  find_owners(facts.tree, facts.distributions, simulation_, known->second);
+  find_owners(facts.tree, facts.distributions, *simulation_, known->second);
   return known->second;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,6 +39,7 @@ struct Order {
   std::vector<std::string> imports;
   Trace trace;
   std::optional<python::Plan> plan;
+  std::unique_ptr<sim::Simulation> simulation;  // as it is, where planning it made one
 };
 
 // Makes the plan of an order anew, with these variables of the loader (LD_*, GLIBC_TUNABLES): a
@@ -57,19 +59,25 @@ std::string_view repair_class_name(RepairClass kind);
 class JudgedProcess {
  public:
   JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair);
+  // As it is; takes its simulation.
+  JudgedProcess(const RepairFacts& facts, Order& order);
   JudgedProcess(const JudgedProcess&) = delete;
 
-  const sim::Simulation& simulation() const { return simulation_; }
+  const sim::Simulation& simulation() const { return *simulation_; }
   const ProcessView& view() const { return view_; }
   const Captures& captures() const { return captures_; }
   const Trace& trace() const { return trace_; }
   const std::vector<Finding>& findings() const { return findings_; }
 
  private:
-  Ownership run(const RepairFacts& facts, const std::vector<std::string>& imports);
+  // `simulation`: null, or of this trace from its start to its end.
+  JudgedProcess(const RepairFacts& facts, const Order& order, Trace trace,
+                std::unique_ptr<sim::Simulation> simulation);
+  std::unique_ptr<sim::Simulation> simulate(const RepairFacts& facts, const Order& order) const;
+  Ownership own(const RepairFacts& facts, const std::vector<std::string>& imports) const;
 
   Trace trace_;
-  sim::Simulation simulation_;
+  std::unique_ptr<sim::Simulation> simulation_;
   Ownership ownership_;
   ProcessView view_;
   Captures captures_;

@@ -39,7 +39,7 @@ class Search {
   using Indices = std::vector<size_t>;
 
   void judge_as_they_are();
-  void judge_more(const std::function<std::vector<Order>()>& plan);
+  void judge_more(const std::vector<std::vector<std::string>>& more);
   const Judgement& judge_with(const Repair& repair, size_t order);
   Judgement make_judgement(const Repair& repair, size_t order);
   bool clean(const Repair& repair, size_t order);
@@ -73,7 +73,7 @@ class Search {
 // Those that were not judged yet.
 void Search::judge_as_they_are() {
   for (size_t at = result_.before.size(); at < orders_.size(); at++) {
-    const JudgedProcess process(facts_, orders_[at], {});
+    const JudgedProcess process(facts_, orders_[at]);
     result_.judged++;
     result_.before.push_back(judge(process));
     result_.findings.push_back(process.findings());
@@ -90,10 +90,12 @@ void Search::judge_as_they_are() {
   std::stable_sort(proposals_.begin(), proposals_.end(), is_before);
 }
 
-void Search::judge_more(const std::function<std::vector<Order>()>& plan) {
-  if (!plan) return;
-  for (Order& order : plan()) orders_.push_back(std::move(order));
-  judge_as_they_are();
+// One by one: a simulation that planning made is large.
+void Search::judge_more(const std::vector<std::vector<std::string>>& more) {
+  for (const auto& imports : more) {
+    orders_.push_back(more_.plan(imports));
+    judge_as_they_are();
+  }
 }
 
 Judgement Search::make_judgement(const Repair& repair, size_t order) {

@@ -25,10 +25,12 @@ struct SearchResult {
   size_t judged = 0;                           // simulations that were made
 };
 
-// Orders that are only planned when the search wants them. Null: there are none.
+// Orders that are only planned when the search wants them.
 struct MoreOrders {
-  std::function<std::vector<Order>()> others;  // of the same modules: one that is asked for clashes
-  std::function<std::vector<Order>()> alone;  // of each module: no launch repairs the one asked for
+  std::vector<std::vector<std::string>>
+      others;  // of the same modules: where the one asked for clashes
+  std::vector<std::vector<std::string>> alone;  // each module: where no launch repairs that one
+  std::function<Order(const std::vector<std::string>& imports)> plan;
 };
 
 // `orders`: those that are to work; what else was looked at is added behind them, and tells whether
