@@ -91,7 +91,7 @@ Result<int> run_check(const CheckOptions& options) {
                                                             : configuration.fail_on;
   const Tree tree("");
   World world(tree);
-  if (auto found = choose_environment(world, options.environment); !found)
+  if (auto found = choose_whole_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
   auto installer = check::find_installer(*world.python, world.distributions);
   if (!installer) return tl::unexpected<Error>(installer.error());

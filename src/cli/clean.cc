@@ -39,11 +39,6 @@ std::set<LeftoverKind> wanted_kinds(const CleanOptions& options) {
   return wanted;
 }
 
-Result<Store> open_root(const KeptEnvironment& environment, const std::string& root) {
-  return root == environment.prefix ? open_store(environment, Store::Access::kChange)
-                                    : open_and_complete(environment, root);
-}
-
 // The directories in which something may have been put away.
 std::vector<std::string> known_roots(const KeptEnvironment& environment,
                                      const std::vector<std::string>& caches) {
@@ -54,6 +49,21 @@ std::vector<std::string> known_roots(const KeptEnvironment& environment,
   for (const std::string& cache : caches)
     if (const auto real = tree.real_path(cache)) roots.push_back(*real);
   return roots;
+}
+
+// Whatever was interrupted, before anything is looked at.
+Result<void> complete_all(KeptEnvironment& environment) {
+  for (const std::string& root : known_roots(environment, compile_caches(own_variables("")))) {
+    if (root == environment.prefix || !is_interrupted(root)) continue;
+    if (auto store = open_and_complete(environment, root); !store)
+      return tl::unexpected<Error>(store.error());
+    auto completed = find_kept_environment(environment.python.executable);
+    if (!completed) return tl::unexpected<Error>(completed.error());
+    environment = std::move(*completed);
+  }
+  if (auto store = open_store(environment, Store::Access::kRead); !store)
+    return tl::unexpected<Error>(store.error());
+  return {};
 }
 
 Result<std::string> choose_cleaning(const std::vector<std::string>& roots,
@@ -83,7 +93,7 @@ Result<int> change_cleaning(const CleanOptions& options, const KeptEnvironment& 
   for (const std::string& root : roots) {
     const auto there = cleanings(root);
     if (std::find(there.begin(), there.end(), *name) == there.end()) continue;
-    auto store = open_root(environment, root);
+    auto store = open_and_complete(environment, root);
     if (!store) return tl::unexpected<Error>(store.error());
     if (auto changed = change(*store, *name); !changed)
       return tl::unexpected<Error>(changed.error());
@@ -105,7 +115,7 @@ Result<std::string> put_all_away(const KeptEnvironment& environment,
   for (const auto& [root, paths] : by_root) name = std::max(name, new_cleaning_name(root));
   std::vector<Store> done;
   for (const auto& [root, paths] : by_root) {
-    auto store = open_root(environment, root);
+    auto store = open_and_complete(environment, root);
     auto put = store ? put_away(*store, name, paths) : tl::unexpected<Error>(store.error());
     if (!put) {
       for (Store& earlier : done) (void)put_back(earlier, name);
@@ -119,15 +129,14 @@ Result<std::string> put_all_away(const KeptEnvironment& environment,
 Result<int> clean(const CleanOptions& options) {
   if (options.format != "full" && options.format != "json")
     return fail(fmt::format("--format cannot be {}; it is full or json", options.format));
-  const auto environment = find_kept_environment(options.environment);
+  auto environment = find_kept_environment(options.environment);
   if (!environment) return tl::unexpected<Error>(environment.error());
+  if (auto completed = complete_all(*environment); !completed)
+    return tl::unexpected<Error>(completed.error());
   if (!options.undo.empty())
     return change_cleaning(options, *environment, put_back, options.undo, "back");
   if (!options.forget.empty())
     return change_cleaning(options, *environment, forget_cleaning, options.forget, "gone");
-  // Completes what was interrupted, before anything is looked at.
-  if (auto store = open_store(*environment, Store::Access::kRead); !store)
-    return tl::unexpected<Error>(store.error());
   const Tree tree("");
   EnvironmentOptions about;
   about.variables = own_variables("");

@@ -65,6 +65,9 @@ Result<void> find_environment(
 Result<void> choose_environment(
     World& world, const std::string& place,
     const PythonVariables& variables = PythonVariables::from_environment());
+// The same for what goes by all of its files: fails where a change of them was interrupted, or goes
+// on; choose_environment warns of that.
+Result<void> choose_whole_environment(World& world, const std::string& place);
 // These modules, and what the user's own ones among them import in turn.
 Asked what_is_asked(World& world, const std::vector<std::string>& imports);
 // From here on processes are examined as on a machine with a GPU: what is opened after the imports

@@ -56,7 +56,7 @@ Result<int> run_export(const ExportOptions& options) {
                             options.format));
   const Tree tree("");
   World world(tree);
-  if (auto found = choose_environment(world, options.environment); !found)
+  if (auto found = choose_whole_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
   const auto site = check::find_site(*world.python);
   if (!site) return tl::unexpected<Error>(site.error());

@@ -1,10 +1,14 @@
 // cohabit guard: an install, or one step by step, each guarded.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include "actions/check/plan.h"
@@ -15,12 +19,14 @@
 #include "cli/commands.h"
 #include "cli/guard_steps.h"
 #include "cli/guarded_install.h"
+#include "cli/installer_environment.h"
 #include "cli/python_command.h"
 
 namespace cohabit {
 namespace {
 
 constexpr int kCannotGuard = 125;
+constexpr int kCannotStart = 126;
 constexpr int kNotFound = 127;
 
 struct GuardOptions {
@@ -30,48 +36,49 @@ struct GuardOptions {
   std::vector<std::string> command;
 };
 
-// The value of an option, "--python X" or "--python=X"; empty: not given.
-std::string value_of(const std::vector<std::string>& command,
-                     const std::vector<std::string>& names) {
-  for (size_t i = 1; i < command.size(); i++)
-    for (const std::string& name : names) {
-      if (command[i] == name && i + 1 < command.size()) return command[i + 1];
-      if (command[i].starts_with(name + "=")) return command[i].substr(name.size() + 1);
-    }
-  return "";
-}
-
-bool is_uv(const std::vector<std::string>& command) {
-  return last_part(command[0]) == "uv";
-}
-
 // What the installer would change, as it finds it itself.
-std::string environment_of(const GuardOptions& options, const std::string& path) {
-  if (!options.environment.empty()) return options.environment;
-  const bool uv = is_uv(options.command);
-  std::string named = value_of(options.command, uv ? std::vector<std::string>{"--python", "-p"}
-                                                   : std::vector<std::string>{"--python"});
-  if (named.find('/') != std::string::npos) return named;
-  return uv ? "" : find_python_of(path).value_or("");
+Result<KeptEnvironment> environment_of(const GuardOptions& options, const std::string& path) {
+  const InstallerEnvironment own = environment_of_installer(path, options.command);
+  auto named =
+      find_kept_environment(options.environment.empty() ? own.python : options.environment);
+  if (!named || options.environment.empty() || !own.is_sure) return named;
+  const auto changed = find_kept_environment(own.python);
+  if (changed && changed->prefix != named->prefix)
+    return fail(
+        fmt::format("{} would change {}, and --env names {}: guard watches what the "
+                    "installer changes, so name that, or have the installer change this",
+                    last_part(options.command[0]), changed->prefix, named->prefix));
+  return named;
 }
 
 // Where an installer puts things that are not in the environment we could take them back from.
 Result<void> refuse_other_places(const std::vector<std::string>& command) {
   static const std::vector<std::string> kPlaces = {"--target", "-t", "--user", "--root",
                                                    "--prefix"};
+  const auto refusal = [](const std::string& what) {
+    return fail(
+        fmt::format("{} installs outside of the environment, where guard cannot take "
+                    "anything back: leave it out, or run the installer alone",
+                    what));
+  };
   for (const std::string& word : command)
     for (const std::string& place : kPlaces)
-      if (word == place || (place.size() > 2 && word.starts_with(place + "=")))
-        return fail(
-            fmt::format("{} installs outside of the environment, where guard cannot take "
-                        "anything back: leave it out, or run the installer alone",
-                        place));
+      if (word == place ||
+          (place.size() > 2 ? word.starts_with(place + "=") : word.starts_with(place)))
+        return refusal(place);
+  if (is_uv(command)) return {};
+  for (const char* name : {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"}) {
+    const char* value = std::getenv(name);
+    const std::string_view text = value ? value : "";
+    if (!text.empty() && text != "0" && text != "false" && text != "no" && text != "off")
+      return refusal(name);
+  }
   return {};
 }
 
 // The environment and its store are looked at anew: an earlier step has changed them.
 Result<int> install(const GuardOptions& options, GuardedInstall install) {
-  auto environment = find_kept_environment(environment_of(options, install.path));
+  auto environment = environment_of(options, install.path);
   if (!environment) return tl::unexpected<Error>(environment.error());
   auto store = open_store(*environment, Store::Access::kChange);
   if (!store) return tl::unexpected<Error>(store.error());
@@ -129,6 +136,11 @@ Result<int> guard(GuardOptions& options) {
   if (!path) {
     say_guarding("{}", path.error().message);
     return kNotFound;
+  }
+  if (::access(path->c_str(), X_OK) != 0) {
+    const int error = errno;
+    say_guarding("cannot start {}: {}", *path, std::strerror(error));
+    return error == ENOENT ? kNotFound : kCannotStart;
   }
   if (auto good = refuse_other_places(options.command); !good)
     return tl::unexpected<Error>(good.error());

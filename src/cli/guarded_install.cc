@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "actions/check/check.h"
 #include "actions/check/command.h"
@@ -18,6 +19,7 @@
 #include "cli/runs_around.h"
 #include "cli/worse.h"
 #include "facts/python/requirement.h"
+#include "findings/environment.h"
 #include "report/check.h"
 #include "report/printable.h"
 #include "report/snapshots.h"
@@ -42,6 +44,7 @@ class Guard {
   Result<void> take_back(const Snapshot& now);
   Result<int> finish(int status);
   void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
+  std::string way_back() const { return restore_command_of(environment_.prefix, kept_.name); }
   bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
   bool brings_broken(const std::vector<PackageChange>& changes, const Examination& now) const;
 
@@ -57,12 +60,17 @@ class Guard {
 // What the install would break is said before it is started.
 bool Guard::is_refused() {
   const auto asked = check::read_command(install_.path, install_.command);
-  if (!asked) return false;
+  if (!asked) {
+    say_guarding("not predicted: only an install of pip or uv pip can be asked what it would do");
+    return false;
+  }
   const auto outcome = check::check_install(asked->installer, environment_.python,
                                             environment_.distributions, asked->request);
   if (!outcome) {
-    say_guarding("not predicted: {}",
-                 report::printable(without_credentials(outcome.error().message)));
+    say_guarding("not predicted:");
+    std::istringstream lines(without_credentials(outcome.error().message));
+    for (std::string line; std::getline(lines, line);)
+      say_guarding("  {}", report::printable(line));
     return false;
   }
   expected_.emplace();
@@ -112,10 +120,11 @@ Result<void> Guard::keep() {
 Result<void> Guard::take_back(const Snapshot& now) {
   const auto restored = restore(store_, now, kept_, refetch_of(environment_));
   if (!restored)
-    return fail(
-        fmt::format("what {} did is not taken back: {}\n`cohabit restore` tries it again, "
-                    "`cohabit restore --abandon` leaves the environment as it is now",
-                    last_part(install_.command[0]), restored.error().message));
+    return fail(fmt::format(
+        "what {} did is not taken back: {}\n`cohabit restore` tries it again, "
+        "`cohabit restore --abandon` leaves the environment as it is now (both with "
+        "--env {})",
+        last_part(install_.command[0]), restored.error().message, shell_word(environment_.prefix)));
   say_guarding("taken back: {} is as before ({} files put back, {} removed)", environment_.prefix,
                restored->written, restored->removed);
   for (const std::string& path : restored->disturbed)
@@ -202,13 +211,11 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   // What is known to be worse need not be run.
   if (worse.empty() && !is_broken(changes, after->distributions) &&
       !brings_broken(changes, *examination)) {
-    say_guarding("nothing that worked is worse; take it back with `cohabit restore {}`",
-                 kept_.name);
+    say_guarding("nothing that worked is worse; take it back with `{}`", way_back());
     return finish(status);
   }
   if (install_.force) {
-    say_guarding("kept, since --force was given; take it back with `cohabit restore {}`",
-                 kept_.name);
+    say_guarding("kept, since --force was given; take it back with `{}`", way_back());
     return finish(status);
   }
   if (auto done = take_back(now); !done) return tl::unexpected<Error>(done.error());
@@ -225,9 +232,12 @@ Result<int> Guard::judge(int status) {
     return finish(status);
   }
   if (status == 0) return judge_change(now->snapshot, status);
-  if (install_.force) return finish(status);
   say_guarding("{} failed (exit code {}) and has changed the environment",
                last_part(install_.command[0]), status);
+  if (install_.force) {
+    say_guarding("kept, since --force was given; take it back with `{}`", way_back());
+    return finish(status);
+  }
   if (auto done = take_back(now->snapshot); !done) return tl::unexpected<Error>(done.error());
   return finish(status);
 }

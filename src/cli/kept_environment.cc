@@ -7,9 +7,11 @@
 
 #include "actions/locks/refetch.h"
 #include "actions/snapshots/take.h"
+#include "base/addresses.h"
 #include "cli/arguments.h"
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
+#include "findings/environment.h"
 #include "findings/fingerprint.h"
 #include "report/printable.h"
 
@@ -54,19 +56,25 @@ Result<KeptEnvironment> find_kept_environment(const std::string& place) {
   return result;
 }
 
-Result<Store> open_store(const KeptEnvironment& environment, Store::Access access) {
+Result<Store> open_store(KeptEnvironment& environment, Store::Access access) {
   disk::take_limits_as_failures();
   {
     auto store = Store::open(environment.prefix, access);
     if (!store || !store->exists()) return store;
-    if (store->read_journal().action == Journal::Action::kNone) {
+    if (store->read_journal().action == Journal::Action::kNothing) {
       if (access == Store::Access::kChange)
         if (auto cleared = store->clear_stage(); !cleared)
           return tl::unexpected<Error>(cleared.error());
       return store;
     }
   }
-  return open_and_complete(environment, environment.prefix);
+  auto store = open_and_complete(environment, environment.prefix);
+  if (!store) return store;
+  // What was read lay between the two.
+  auto completed = find_kept_environment(environment.python.executable);
+  if (!completed) return tl::unexpected<Error>(completed.error());
+  environment = std::move(*completed);
+  return store;
 }
 
 Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root) {
@@ -76,6 +84,35 @@ Result<Store> open_and_complete(const KeptEnvironment& environment, const std::s
   if (!done) return tl::unexpected<Error>(done.error());
   if (!done->empty()) fmt::print(stderr, "{}\n", *done);
   return store;
+}
+
+bool is_interrupted(const std::string& prefix) {
+  const auto store = Store::open(prefix, Store::Access::kRead);
+  return store && store->exists() && store->read_journal().action != Journal::Action::kNothing;
+}
+
+std::string halfway_changed(const std::string& prefix) {
+  const auto real = Tree("").real_path(prefix);
+  if (!real) return "";
+  const auto store = Store::open(*real, Store::Access::kRead);
+  if (!store) return store.error().message;
+  if (!store->exists()) return "";
+  const Journal journal = store->read_journal();
+  const std::string what = journal.action == Journal::Action::kRestore
+                               ? "a restore of " + journal.snapshot
+                           : journal.action == Journal::Action::kInstall
+                               ? fmt::format("`{}`", without_credentials(journal.command))
+                           : journal.action == Journal::Action::kClean ? "a clean"
+                                                                       : "";
+  if (what.empty()) return "";
+  return report::printable(fmt::format(
+      "{} was interrupted in {}, which may be half changed: `cohabit restore --env {}` completes "
+      "or takes back what was begun, with --abandon it stays as it is",
+      what, prefix, shell_word(prefix)));
+}
+
+std::string restore_command_of(const std::string& prefix, const std::string& name) {
+  return fmt::format("cohabit restore {} --env {}", shell_word(name), shell_word(prefix));
 }
 
 Refetch refetch_of(const KeptEnvironment& environment) {

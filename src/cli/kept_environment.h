@@ -25,10 +25,21 @@ struct KeptEnvironment {
 
 // `place` as find_interpreter takes it. Refuses what belongs to the system.
 Result<KeptEnvironment> find_kept_environment(const std::string& place);
-// Opens its store and completes what was interrupted, which it says on stderr.
-Result<Store> open_store(const KeptEnvironment& environment, Store::Access access);
-// The same, to change it, of the store below another directory than the prefix.
+// Opens its store and completes what was interrupted, which it says on stderr; the environment is
+// read again then.
+Result<Store> open_store(KeptEnvironment& environment, Store::Access access);
+// The same, to change it, of the store below another directory than the prefix; the environment
+// stays as it was read.
 Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root);
+
+// Whether a change of what is kept below `prefix` was interrupted there.
+bool is_interrupted(const std::string& prefix);
+// A sentence for commands that complete nothing: somebody is changing this environment, or was
+// interrupted. Empty: no.
+std::string halfway_changed(const std::string& prefix);
+
+// "cohabit restore NAME --env ENV": as it can be typed anywhere.
+std::string restore_command_of(const std::string& prefix, const std::string& name);
 
 // Spoiled bytes are fetched again by the environment's installer; what was fetched is said on
 // stderr.

@@ -117,7 +117,7 @@ Result<Wanted> want_environment(const KeptEnvironment& model, const locks::Recip
   return wanted;
 }
 
-Result<Wanted> want_snapshot(const KeptEnvironment& model, const locks::Recipe& recipe,
+Result<Wanted> want_snapshot(KeptEnvironment& model, const locks::Recipe& recipe,
                              const std::string& name) {
   const auto store = std::make_shared<Result<Store>>(open_store(model, Store::Access::kRead));
   if (!*store) return tl::unexpected<Error>(store->error());
@@ -135,7 +135,7 @@ Result<Wanted> want_snapshot(const KeptEnvironment& model, const locks::Recipe& 
                               kept->distributions, kept->prefix());
   wanted.lock.python = model.python.version;
   wanted.expected = wanted.lock.wheels.size() + wanted.lock.unsaid.size();
-  wanted.side = locks::Side{snapshot->prefix, std::move(snapshot->files), {}};
+  wanted.side = locks::Side{snapshot->prefix, snapshot->prefix, std::move(snapshot->files), {}};
   wanted.side->text = [store](const SnapshotFile& row) {
     return locks::read_kept(**store, row, kLargestLock);
   };
@@ -268,8 +268,10 @@ Result<int> run_recreate(const RecreateOptions& options) {
   const std::string& named = is_environment            ? options.source
                              : !options.python.empty() ? options.python
                                                        : options.environment;
-  const auto model = find_kept_environment(named);
+  auto model = find_kept_environment(named);
   if (!model) return tl::unexpected<Error>(model.error());
+  if (const auto halfway = halfway_changed(model->prefix); is_environment && !halfway.empty())
+    return fail(halfway);
   const auto recipe = recipe_of(*model, options);
   if (!recipe) return tl::unexpected<Error>(recipe.error());
   // Before anything is asked: a name that is taken costs nothing then.

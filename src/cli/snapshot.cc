@@ -65,7 +65,7 @@ void tell_taken(const Taken& taken) {
 }
 
 Result<int> snapshot(const SnapshotOptions& options) {
-  const auto environment = find_kept_environment(options.environment);
+  auto environment = find_kept_environment(options.environment);
   if (!environment) return tl::unexpected<Error>(environment.error());
   auto store = open_store(*environment, Store::Access::kChange);
   if (!store) return tl::unexpected<Error>(store.error());
@@ -81,14 +81,15 @@ Result<int> snapshot(const SnapshotOptions& options) {
   tell_taken(*taken);
   const auto said = fmt::format(
       "snapshot {}: {} files, {} read ({}), {} by their distribution's word, {} as known before\n"
-      "get it back with `cohabit restore {}`\n",
+      "get it back with `{}`\n",
       name, taken->files_read + taken->files_claimed + taken->files_known, taken->files_read,
-      report::size_text(taken->bytes_read), taken->files_claimed, taken->files_known, name);
+      report::size_text(taken->bytes_read), taken->files_claimed, taken->files_known,
+      restore_command_of(environment->prefix, name));
   if (auto done = print_report(said); !done) return tl::unexpected<Error>(done.error());
   return 0;
 }
 
-Result<int> remove_snapshots(const SnapshotOptions& options, const KeptEnvironment& environment) {
+Result<int> remove_snapshots(const SnapshotOptions& options, KeptEnvironment& environment) {
   auto store = open_store(environment, Store::Access::kChange);
   if (!store) return tl::unexpected<Error>(store.error());
   for (const std::string& name : options.remove)
@@ -103,7 +104,7 @@ Result<int> remove_snapshots(const SnapshotOptions& options, const KeptEnvironme
 
 Result<int> snapshots(const SnapshotOptions& options) {
   if (auto good = check_format(options); !good) return tl::unexpected<Error>(good.error());
-  const auto environment = find_kept_environment(options.environment);
+  auto environment = find_kept_environment(options.environment);
   if (!environment) return tl::unexpected<Error>(environment.error());
   if (!options.remove.empty()) return remove_snapshots(options, *environment);
   const auto store = open_store(*environment, Store::Access::kRead);
@@ -133,7 +134,7 @@ Result<Snapshot> present(const KeptEnvironment& environment, Store& store,
 
 Result<int> diff(const SnapshotOptions& options) {
   if (auto good = check_format(options); !good) return tl::unexpected<Error>(good.error());
-  const auto environment = find_kept_environment(options.environment);
+  auto environment = find_kept_environment(options.environment);
   if (!environment) return tl::unexpected<Error>(environment.error());
   auto store = open_store(*environment, Store::Access::kRead);
   if (!store) return tl::unexpected<Error>(store.error());
@@ -188,7 +189,7 @@ Result<std::string> keep_present(const KeptEnvironment& environment, Store& stor
 void tell_restored(const Restored& restored, const std::string& name, const std::string& undo) {
   fmt::print("restored {}: {} files written, {} removed\n", name, restored.written,
              restored.removed);
-  if (!undo.empty()) fmt::print("take it back with `cohabit restore {}`\n", undo);
+  if (!undo.empty()) fmt::print("take it back with `{}`\n", undo);
   if (!restored.left_alone.empty())
     fmt::print(stderr, "left alone (sockets, pipes, devices, and what holds them): {}\n",
                some(restored.left_alone));
@@ -224,14 +225,15 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
   }
   const auto restored = restore(store, now->snapshot, *wanted, refetch_of(environment));
   if (!restored) return tl::unexpected<Error>(restored.error());
-  tell_restored(*restored, options.name, undo);
+  tell_restored(*restored, options.name,
+                undo.empty() ? "" : restore_command_of(environment.prefix, undo));
   if (auto pruned = prune_automatic(store, {options.name, undo}); !pruned)
     return tl::unexpected<Error>(pruned.error());
   return restored->disturbed.empty() ? 0 : 1;
 }
 
 Result<int> restore_command(const SnapshotOptions& options) {
-  const auto environment = find_kept_environment(options.environment);
+  auto environment = find_kept_environment(options.environment);
   if (!environment) return tl::unexpected<Error>(environment.error());
   if (options.abandon) return abandon(*environment);
   auto store = open_store(*environment, Store::Access::kChange);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/examine.h"
+#include "cli/kept_environment.h"
 #include "facts/cuda/builds.h"
 #include "world/driver_stand_in.h"
 
@@ -51,12 +52,33 @@ Result<void> find_environment(World& world, const std::string& place,
   return {};
 }
 
-Result<void> choose_environment(World& world, const std::string& place,
-                                const PythonVariables& variables) {
+namespace {
+
+Result<void> find_and_say(World& world, const std::string& place,
+                          const PythonVariables& variables) {
   if (auto found = find_environment(world, place, variables); !found) return found;
   if (!world.python->found_by.empty())
     fmt::print(stderr, "examining {} (found by {})\n", world.python->prefix,
                world.python->found_by);
+  return {};
+}
+
+}  // namespace
+
+Result<void> choose_environment(World& world, const std::string& place,
+                                const PythonVariables& variables) {
+  if (auto found = find_and_say(world, place, variables); !found) return found;
+  if (!world.tree.root().empty()) return {};
+  if (const auto halfway = halfway_changed(world.python->prefix); !halfway.empty())
+    fmt::print(stderr, "warning: {}\n", halfway);
+  return {};
+}
+
+Result<void> choose_whole_environment(World& world, const std::string& place) {
+  if (auto found = find_and_say(world, place, PythonVariables::from_environment()); !found)
+    return found;
+  if (const auto halfway = halfway_changed(world.python->prefix); !halfway.empty())
+    return fail(halfway);
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "findings/environment.h"
 #include "report/painter.h"
 #include "report/printable.h"
 #include "report/snapshots.h"
@@ -54,9 +55,11 @@ std::string full(const CleanReport& report, bool colour) {
   text += "\n";
   if (!report.cleaning.empty())
     text += fmt::format(
-        "{} put away ({}): `cohabit clean --undo {}` puts back, `cohabit clean "
-        "--forget {}` frees the space\n",
-        count_of(going, "leftover"), size_text(bytes), report.cleaning, report.cleaning);
+        "{} put away ({}): `cohabit clean --undo {} --env {}` puts back, with --forget for --undo "
+        "it "
+        "frees the space\n",
+        count_of(going, "leftover"), size_text(bytes), report.cleaning,
+        shell_word(report.environment));
   else if (going > 0)
     text += fmt::format("{} ({}) would be put away, with - in front; nothing was changed\n",
                         count_of(going, "leftover"), size_text(bytes));

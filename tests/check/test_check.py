@@ -327,3 +327,17 @@ def test_another_numpy_under_what_is_there(environment, ask, tmp_path: Path):
     assert "old 1 is built for NumPy 1, and NumPy 2.2.6 is installed" in finding["headline"]
     made.make_wheel(wheels, "numpy", "1.26.5")
     assert ask(environment, "numpy==1.26.5", "--no-index", "--find-links", wheels)["findings"] == []
+
+
+def test_a_wheel_may_be_named_by_its_place(environment, ask, tmp_path: Path):
+    """By its path and by "name @ file:": what it overwrites and what it brings is said as for its name."""
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "there", "1", {"shared/__init__.py": b"there = 1\n"}))
+    wheel = made.make_wheel(wheels, "zz-user", "1", {"shared/__init__.py": b"other = 1\n"}, requires=("needed",))
+    made.make_wheel(wheels, "needed", "3")
+    for word in (str(wheel), f"zz-user @ {wheel.as_uri()}"):
+        report = ask(environment, word, "--no-index", "--find-links", wheels)
+        assert kinds(report) == {"zz-user": ("added", None, "1"), "needed": ("added", None, "3")}
+        assert [one["code"] for one in report["findings"]] == ["FI001"], report["findings"]
+        because = {one["name"].lower(): one["because"] for one in report["changes"]}
+        assert because["needed"][-1] == "needed" and because["needed"][0].replace("_", "-").startswith("zz-user")

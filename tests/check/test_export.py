@@ -197,6 +197,49 @@ def test_recreated_is_equal(filled, run, tmp_path: Path):
                 assert made.record_line(path, (info.parent / path).read_bytes()) == line.replace("=,", ",")
 
 
+def test_compiled_files_of_a_wheel_are_no_difference(environment, serve, run, tmp_path: Path):
+    """NumPy 1.26 carries one; pip compiles it anew, and its RECORD has the new bytes' hash or none."""
+    name = f"conv/__pycache__/old.cpython-{sys.version_info[0]}{sys.version_info[1]}.pyc"
+    made.make_wheel(tmp_path / "wheels", "numlib", "1", {"conv/__init__.py": b"", "conv/old.py": b"x = 1\n", name: b"compiled elsewhere"})
+    made.make_wheel(tmp_path / "wheels", "top", "1")
+    made.make_wheel(tmp_path / "wheels", "rich-tool", "2.0", BIN)
+    index = serve(tmp_path / "wheels")
+    command = ([environment.root / "bin/python", "-m", "pip", "install", "--compile"] if environment.installer == "pip"
+               else ["uv", "pip", "install", "--compile-bytecode", "--python", environment.root / "bin/python"])
+    subprocess.run([*command, "--index-url", index.address(), "numlib"], check=True, env=environment.variables, capture_output=True)
+    subprocess.run([environment.root / "bin/python", "-c", "import conv.old"], check=True)
+    assert run(environment, "export", environment.root, "--index-url", index.address()).stderr.count("numlib") == 0
+    again = run(environment, "recreate", environment.root, tmp_path / "again", "--index-url", index.address())
+    assert "differ:" not in again.stdout
+    assert "its bytes are others" not in run(environment, "export", environment.root, "--full", "--index-url", index.address()).stderr
+
+
+@pytest.mark.parametrize("named", ["python", "python3"])
+def test_the_interpreter_is_the_same_by_any_name(serve, run, tmp_path: Path, named: str):
+    """`python -m venv` links its interpreter by the name that it was called by; uv by another. And another pip writes other scripts."""
+    home = tmp_path / "interpreter"
+    home.mkdir()
+    for name in ("python", "python3"):
+        (home / name).symlink_to(Path(sys.executable).resolve())
+    environment = made.Environment.__new__(made.Environment)
+    other = made.Environment(tmp_path / "template", "uv")
+    environment.root, environment.installer, environment.variables = tmp_path / "env", "uv", other.variables
+    subprocess.run([home / named, "-m", "venv", "--without-pip", environment.root], check=True)
+    environment.site = next(environment.root.glob("lib/python3*/site-packages"))
+    made.make_wheel(tmp_path / "wheels", "rich-tool", "2.0", BIN)
+    made.make_wheel(tmp_path / "wheels", "top", "1")
+    index = serve(tmp_path / "wheels")
+    fill(environment, index)
+    script = environment.root / "bin/rich-tool"
+    script.write_text(f"#!{environment.root}/bin/python\n# as an old installer wrote it\nimport re, sys\nfrom rich_tool import main\n"
+                      "if __name__ == '__main__':\n    sys.exit(main())\n")
+    done = run(environment, "recreate", environment.root, tmp_path / "again", "--index-url", index.address())
+    assert "as another installer writes it" in done.stdout
+    script.write_text(script.read_text().replace("import main", "import other").replace("main()", "other()"))
+    done = run(environment, "recreate", environment.root, tmp_path / "more", "--index-url", index.address(), code=1)
+    assert "bin/rich-tool: its bytes" in done.stdout
+
+
 def test_what_is_not_equal_is_named(filled, run, tmp_path: Path):
     environment, index = filled
     (environment.site / "own.pth").write_text("import os\n")

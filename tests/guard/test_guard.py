@@ -26,7 +26,7 @@ def pinned(environment) -> world.Environment:
 def test_what_is_sound_is_kept(environment, call) -> None:
     done = call(environment, "guard", "--", *installer(environment, 'environment.install("gamma", "1", {"gamma.py": b""})'))
     assert "gamma 1 added" in done.stderr and (environment.site / "gamma.py").exists()
-    name = done.stderr.split("cohabit restore ")[1].split("`")[0]
+    name = done.stderr.split("cohabit restore ")[1].split()[0]
     call(environment, "restore", name)
     assert not (environment.site / "gamma.py").exists()
 
@@ -234,3 +234,67 @@ def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ..
         for path, content in files.items():
             archive.writestr(path, content)
     return wheel
+
+
+FAKE_UV = """#!/bin/sh
+case " $* " in *" python find "*) {find};; esac
+exec {python} -I -c '{body}'
+"""
+
+
+def write_uv(directory: Path, environment: world.Environment, find: str) -> dict[str, str]:
+    """A `uv` that answers where it would install, and then does it."""
+    body = (f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import world; from pathlib import Path\n"
+            "e = world.Environment.__new__(world.Environment)\n"
+            f"e.root = Path({str(environment.root)!r}); e.site = next(e.root.glob(\"lib/python3*/site-packages\"))\n"
+            "e.install(\"gamma\", \"0.1\", {\"gamma.py\": b\"pass\"})").replace("'", '"')
+    directory.mkdir()
+    (directory / "uv").write_text(FAKE_UV.format(find=find, python=sys.executable, body=body))
+    (directory / "uv").chmod(0o755)
+    return {"PATH": f"{directory}:{os.environ['PATH']}"}
+
+
+def test_uv_itself_says_which_environment_it_changes(environment, tmp_path: Path, cohabit: str) -> None:
+    variables = write_uv(tmp_path / "bin", environment, f"echo {environment.root}/bin/python; exit 0")
+    done = subprocess.run([cohabit, "guard", "--", "uv", "pip", "install", "gamma"], capture_output=True, text=True,
+                          env=variables, cwd=tmp_path)
+    assert done.returncode == 0 and "gamma 0.1 added" in done.stderr, done.stderr
+    assert f"cohabit restore guard-" in done.stderr and f"--env {environment.root}`" in done.stderr
+
+
+def test_another_environment_than_the_installers_is_refused(environment, tmp_path: Path, call) -> None:
+    other = world.Environment(tmp_path / "other")
+    variables = write_uv(tmp_path / "bin", other, f"echo {other.root}/bin/python; exit 0")
+    for words in (["uv", "pip", "install", "gamma"], ["uv", "pip", "uninstall", "gamma"]):
+        done = call(environment, "guard", "--", *words, code=125, variables=variables)
+        assert str(other.root) in done.stderr and str(environment.root) in done.stderr
+    assert not (other.site / "gamma.py").exists() and not (environment.root / ".cohabit").exists()
+
+
+@pytest.mark.parametrize("variable", ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"))
+def test_other_places_by_variables_are_refused(environment, call, variable: str) -> None:
+    pip = environment.root / "bin/pip"
+    pip.write_text(f"#!{environment.root}/bin/python\nraise SystemExit(3)\n")
+    pip.chmod(0o755)
+    done = call(environment, "guard", "--", str(pip), "install", "x", code=125, variables={variable: "/somewhere"})
+    assert variable in done.stderr
+    assert call(environment, "guard", "--", str(pip), "install", "-t/x", "x", code=125).stderr.count("-t installs outside") == 1
+
+
+def test_what_cannot_be_predicted_is_said(environment, call) -> None:
+    done = call(environment, "guard", "--no-verify", "--", "sh", "-c", "exit 0")
+    assert "not predicted" in done.stderr
+
+
+def test_a_failed_install_that_is_kept_is_said(environment, call) -> None:
+    body = 'environment.install("gamma", "0.1", {"gamma.py": b"pass"}); sys.exit(7)'
+    done = call(environment, "guard", "--force", "--", *installer(environment, body), code=7)
+    assert "kept, since --force was given" in done.stderr and "cohabit restore guard-" in done.stderr
+
+
+def test_a_place_may_be_named_by_way_of_its_parent(environment, call, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    named = Path("../" + environment.root.name)
+    done = call(named, "guard", "--", *installer(environment, 'environment.install("gamma", "0.1", {"gamma.py": b"pass"})'),
+                cwd=tmp_path / "sub")
+    assert "gamma 0.1 added" in done.stderr and f"--env {environment.root}`" in done.stderr

@@ -187,3 +187,51 @@ def test_at_random_moments(scene: Scene, cohabit: str, seed: int) -> None:
         assert done.returncode == 0, done.stderr
         after = without_times(scene.environment.walk())
         assert after in [without_times(state) for state in results[words[0]]], words
+
+
+def test_the_next_command_looks_at_what_was_completed(scene: Scene) -> None:
+    """Not at what lay between: clean puts nothing away then, and guard judges by all that is there."""
+    scene.call(scene.environment, "snapshot", "a")
+    scene.environment.uninstall("alpha")
+    scene.environment.uninstall("beta")
+    scene.freeze()
+    cleaned = {"clean": 0, "guard": 0}
+    for step in scene.kills("restore", "a", "--no-undo"):
+        if not (scene.environment.root / ".cohabit/journal").exists():
+            continue
+        which = ("clean", "guard")[step % 2]
+        if which == "clean":
+            done = scene.call(scene.environment, "clean", "--unclaimed", "--dry-run")
+            assert "alpha" not in done.stdout and "beta" not in done.stdout, (step, done.stdout)
+        else:
+            done = scene.call(scene.environment, "guard", "--no-verify", "--", *installer(scene.environment, GOOD))
+            assert "PY001" not in done.stderr and "gamma 0.1 added" in done.stderr, (step, done.stderr)
+            assert "beta 1.0 added" not in done.stderr
+        cleaned[which] += 1
+    assert min(cleaned.values()) > 5
+
+
+def test_each_command_completes_or_says_what_is_halfway(scene: Scene) -> None:
+    scene.call(scene.environment, "snapshot", "a")
+    old = scene.environment.walk()
+    world.disturb(scene.environment)
+    scene.freeze()
+    steps = scene.count("restore", "a", "--no-undo")
+    root = str(scene.environment.root)
+    for words in (["clean", "--undo"], ["clean", "--forget"], ["snapshots", "--remove", "none"]):
+        scene.thaw()
+        assert scene.kill_at(steps - 5, "restore", "a", "--no-undo")
+        done = scene.call(scene.environment, *words, code=2)
+        assert "the interrupted restore of a is complete" in done.stderr and scene.environment.walk() == old
+    scene.thaw()
+    assert scene.kill_at(steps - 5, "restore", "a", "--no-undo")
+    between = scene.environment.walk()
+    cohabit = scene.call.__closure__[0].cell_contents
+    for command, code in (("check", 2), ("export", 2), ("recreate", 2), ("doctor", None)):
+        words = {"check": ["x", "--env", root], "recreate": [root, root + "2"]}.get(command, [root])
+        done = subprocess.run([cohabit, command, *words], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+        assert code in (None, done.returncode), done.stderr
+        assert "a restore of a was interrupted" in done.stderr and f"restore --env {root}" in done.stderr
+    assert scene.environment.walk() == between
+    scene.call(scene.environment, "restore")
+    assert scene.environment.walk() == old

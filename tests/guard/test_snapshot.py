@@ -33,7 +33,7 @@ def test_restore_gives_everything_back(environment, call) -> None:
     assert world.differences(before, changed)
     done = call(environment, "restore", "a")
     assert world.differences(before, environment.walk()) == {}
-    undo = done.stdout.split("`cohabit restore ")[1].split("`")[0]
+    undo = done.stdout.split("`cohabit restore ")[1].split()[0]
     call(environment, "restore", undo)
     assert world.differences(changed, environment.walk()) == {}, "a restore can be taken back"
     call(environment, "restore", "a")

@@ -11,14 +11,20 @@ bool is_pip(std::string_view name) {
   return name.starts_with("pip") && name.substr(3).find_first_not_of("0123456789.") == name.npos;
 }
 
-// uv is asked about this environment in any case.
-std::vector<std::string> without_python(std::vector<std::string> words) {
+// uv is asked about this environment in any case, to be heard, and with these options once.
+std::vector<std::string> as_question(std::vector<std::string> words) {
+  const auto is_any = [](const std::string& word, std::initializer_list<const char*> of) {
+    return std::find(of.begin(), of.end(), word) != of.end();
+  };
   for (size_t i = 0; i < words.size();) {
-    const bool named = words[i] == "--python" || words[i] == "-p";
-    const bool joined = words[i].starts_with("--python=");
+    const std::string& word = words[i];
+    const bool valued = is_any(word, {"--python", "-p", "--color"});
+    const bool whole = is_any(word, {"-q", "-qq", "--quiet", "-v", "--verbose", "--no-progress"}) ||
+                       word.starts_with("--python=") || word.starts_with("--color=") ||
+                       (word.starts_with("-p") && !word.starts_with("--") && word != "-p");
     const auto at = words.begin() + static_cast<std::ptrdiff_t>(i);
-    if (named || joined)
-      words.erase(at, at + (named && i + 1 < words.size() ? 2 : 1));
+    if (valued || whole)
+      words.erase(at, at + (valued && i + 1 < words.size() ? 2 : 1));
     else
       i++;
   }
@@ -44,7 +50,8 @@ std::optional<AskedInstall> read_command(const std::string& path,
   if (is_pip(name) || by_module) return asked;
   if (name != "uv" || *(verb - 1) != "pip") return std::nullopt;
   asked.installer.tool = Tool::kUv;
-  asked.request.arguments = without_python(std::move(asked.request.arguments));
+  asked.installer.command = as_question(std::move(asked.installer.command));
+  asked.request.arguments = as_question(std::move(asked.request.arguments));
   return asked;
 }
 

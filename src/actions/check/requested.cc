@@ -57,7 +57,12 @@ const std::set<std::string, std::less<>> kWithValue = {"-c",
                                                        "--resolution",
                                                        "--color"};
 
+// A wheel's path says its name.
 void add(std::string_view text, std::vector<PackageRequirement>& result) {
+  if (text.ends_with(".whl")) {
+    const std::string_view file = text.substr(text.rfind('/') + 1);
+    text = file.substr(0, file.find('-'));
+  }
   if (auto requirement = PackageRequirement::parse(text)) result.push_back(std::move(*requirement));
 }
 

@@ -97,9 +97,26 @@ Pinned choose(const toml::table& package, const TagTarget& target) {
   return best ? wheels[*best] : Pinned{};
 }
 
+// "name @ file:///name-1.0-py3-none-any.whl": a file or a directory that was named. Its version is
+// in a wheel's name only.
+Arrival read_direct(std::string_view line, size_t at) {
+  Arrival arrival;
+  arrival.name = line.substr(0, at);
+  arrival.address = line.substr(at + 3);
+  arrival.from = arrival.address;
+  const std::string file = percent_decoded(last_part(arrival.address));
+  const size_t name = file.find('-');
+  const size_t version = name == file.npos ? name : file.find('-', name + 1);
+  if (file.ends_with(".whl") && version != file.npos)
+    arrival.version = file.substr(name + 1, version - name - 1);
+  return arrival;
+}
+
 // "name==version (from file:///x.whl)", behind the mark
 Arrival read_line(std::string_view line) {
   constexpr std::string_view kFrom = " (from ";
+  if (const size_t at = line.find(" @ "); at != line.npos && at < line.find("=="))
+    return read_direct(line, at);
   Arrival arrival;
   const size_t equal = line.find("==");
   const size_t end = std::min(line.find_first_of(" \t", equal), line.size());

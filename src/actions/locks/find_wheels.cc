@@ -86,9 +86,9 @@ std::string_view without_padding(std::string_view hash) {
   return hash;
 }
 
-// Installers add notes of their own, and rewrite the first line of scripts.
+// Installers add notes of their own, rewrite the first line of scripts, and compile.
 bool is_installers(std::string_view path) {
-  return path.starts_with("../") || is_note(path) || is_record(path);
+  return path.starts_with("../") || is_note(path) || is_record(path) || is_compiled(path);
 }
 
 // Empty: a wheel with this list of files was installed. Else a path in which they differ.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "actions/locks/same_files.h"
 #include "base/addresses.h"
 #include "base/json_text.h"
 #include "base/paths.h"
@@ -132,7 +133,7 @@ std::vector<ChangedFile> find_changed(const Distributions& distributions, bool a
     const auto [begin, end] = files.rows_of(i);
     for (size_t row = begin; row < end; row++) {
       const RecordRow& claim = files.rows()[row].record;
-      if (!claim.hash.starts_with("sha256=")) continue;
+      if (!claim.hash.starts_with("sha256=") || is_compiled(claim.path)) continue;
       const std::string path = files.path_of(files.rows()[row]);
       struct stat status{};
       if (::stat(path.c_str(), &status) != 0) {

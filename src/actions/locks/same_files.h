@@ -17,10 +17,13 @@ namespace cohabit::locks {
 // What an installer writes beside a wheel's own metadata; and its list of files.
 bool is_note(std::string_view path);
 bool is_record(std::string_view path);
+// What Python or an installer compiles anew, though a wheel may carry it (NumPy 1.26 does).
+bool is_compiled(std::string_view path);
 
 // One of them.
 struct Side {
   std::string prefix;               // the place that its files name
+  std::string lies_in;              // where it is now
   std::vector<SnapshotFile> files;  // in the order of their paths; with hashes
   std::function<std::optional<std::string>(const SnapshotFile&)> text;  // of small files
 };

@@ -316,7 +316,7 @@ Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& want
   auto noted = store.write_journal({Journal::Action::kRestore, wanted.name, ""});
   // On a full disk the note that an install is under way does as well: it leads to the same end.
   const Journal journal = store.read_journal();
-  if (!noted && (journal.action == Journal::Action::kNone || journal.snapshot != wanted.name)) {
+  if (!noted && (journal.action == Journal::Action::kNothing || journal.snapshot != wanted.name)) {
     (void)store.clear_stage();
     return fail(noted.error().message + ": nothing was changed");
   }
@@ -344,7 +344,7 @@ static Result<void> complete_restore(Store& store, const FileClaims& claims,
 Result<std::string> complete_interrupted(Store& store, const FileClaims& claims,
                                          const Refetch& refetch) {
   const Journal journal = store.read_journal();
-  if (journal.action == Journal::Action::kNone) return std::string();
+  if (journal.action == Journal::Action::kNothing) return std::string();
   if (journal.action == Journal::Action::kSnapshot) {
     (void)store.remove_unused_objects();
     if (auto cleared = store.clear_journal(); !cleared)

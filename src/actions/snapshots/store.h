@@ -31,8 +31,8 @@ namespace cohabit {
 
 // What is under way.
 struct Journal {
-  enum class Action { kNone, kSnapshot, kRestore, kInstall, kClean };
-  Action action = Action::kNone;
+  enum class Action { kNothing, kSnapshot, kRestore, kInstall, kClean };
+  Action action = Action::kNothing;
   // That is restored, or to which a stopped install is taken back; of kClean: its name.
   std::string snapshot;
   std::string command;  // of an install

@@ -289,7 +289,7 @@ Result<Taken> take_snapshot(Store& store, const FileClaims& claims, const std::s
         fmt::format("there is a snapshot {} already: choose another name, or remove it with "
                     "`cohabit snapshots --remove {}`",
                     name, name));
-  const bool alone = store.read_journal().action == Journal::Action::kNone;
+  const bool alone = store.read_journal().action == Journal::Action::kNothing;
   if (alone)
     if (auto noted = store.write_journal({Journal::Action::kSnapshot, name, ""}); !noted)
       return tl::unexpected<Error>(noted.error());

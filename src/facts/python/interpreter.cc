@@ -311,6 +311,14 @@ Error missing(const Tree& tree, const std::string& path, int error) {
           (error == ENOENT && at.size() > 1 ? "; the nearest directory that exists is " + at : "")};
 }
 
+// "../env", as the kernel walks it: everything below is compared with this path.
+std::string without_parents(const Tree& tree, const std::string& path) {
+  if ((path + "/").find("/../") == std::string::npos) return path;
+  if (is_directory(tree, path)) return tree.real_path(path).value_or(path);
+  const auto directory = tree.real_path(parent_of(path));
+  return directory ? join(*directory, name_of(path)) : path;
+}
+
 // An executable that is not a script. Shims and scripts are followed.
 Result<Found> find_executable(const Tree& tree, const std::string& path,
                               const PythonVariables& variables) {
@@ -321,7 +329,7 @@ Result<Found> find_executable(const Tree& tree, const std::string& path,
     at = active->path;
     by = active->by;
   } else {
-    at = absolute(tree, path);
+    at = without_parents(tree, absolute(tree, path));
   }
   for (size_t i = 0; i < kMaxShims; i++) {
     const auto status = tree.stat(at);
