@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import index as made
@@ -341,3 +342,25 @@ def test_a_wheel_may_be_named_by_its_place(environment, ask, tmp_path: Path):
         assert [one["code"] for one in report["findings"]] == ["FI001"], report["findings"]
         because = {one["name"].lower(): one["because"] for one in report["changes"]}
         assert because["needed"][-1] == "needed" and because["needed"][0].replace("_", "-").startswith("zz-user")
+
+
+def test_no_source_is_built(environment, ask, check, tmp_path: Path):
+    """Not even one that brings its own tools, and where the installer has to be asked twice."""
+    wheels, ran = tmp_path / "wheels", tmp_path / "ran"
+    environment.install(made.make_wheel(wheels, "zz", "0.8"))
+    made.make_wheel(wheels, "zz", "0.9")
+    sources = {"pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "mine"\nbackend-path = ["."]\n',
+               "mine.py": f"open({str(ran)!r}, 'w').close()\nraise SystemExit(1)\n",
+               "PKG-INFO": "Metadata-Version: 2.1\nName: zz\nVersion: 1.0\n"}
+    project = tmp_path / "zz-1.0"
+    project.mkdir()
+    for name, text in sources.items():
+        (project / name).write_text(text)
+    with tarfile.open(wheels / "zz-1.0.tar.gz", "w:gz") as archive:
+        archive.add(project, "zz-1.0")
+    report = ask(environment, "zz>0.8", "--no-index", "--find-links", wheels)
+    assert kinds(report) == {"zz": ("upgraded", "0.8", "0.9")}
+    check(environment, "zz==1.0", "--no-index", "--find-links", wheels, code=2)
+    assert not ran.exists()
+    check(environment, "zz==1.0", "--no-index", "--find-links", wheels, "--allow-build", code=2)
+    assert ran.exists(), "the source would have run"

@@ -205,26 +205,40 @@ Plan read_answer(const Answer& answer) {
 }
 
 // With --no-build uv forgets what is installed: it takes the newest version where without the
-// option it stays with the one that is there (uv 0.13). Where that can have made a difference, it
-// is asked without it, and the tools that builds are made with are made impossible.
+// option it stays with the one that is there (uv 0.13), and it refuses a lock file that names a
+// project in its directory, though it need not be built to say so. Where that can have made a
+// difference, it is asked without the option, and builds are made impossible: the tools that they
+// are made with cannot be had, and a Python that is started for a build of its own tools finds no
+// library (uv asks interpreters with -I, which leaves PYTHONHOME aside).
+Result<Answer> ask_without_builds(const std::vector<std::string>& command, const Request& request) {
+  const ScratchDirectory directory("cohabit-check");
+  const std::string constraints = directory.path() + "/none.txt";
+  if (directory.path().empty()) return fail("cannot make an empty directory in $TMPDIR");
+  if (auto written = write_file(constraints, kNoBuilds); !written)
+    return tl::unexpected<Error>(written.error());
+  std::vector<std::string> without{"env", "PYTHONHOME=" + directory.path() + "/nothing"};
+  without.insert(without.end(), command.begin(), command.end());
+  return run_dry(std::move(without), {"--build-constraint", constraints}, request);
+}
+
 Result<Plan> dry_run(const std::vector<std::string>& command, const Request& request) {
   const auto answer = request.allow_build ? run_dry(command, {}, request)
                                           : run_dry(command, {"--no-build"}, request);
   if (!answer) return tl::unexpected<Error>(answer.error());
-  if (answer->status != 0) return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
+  const bool is_taken = answer->status == 0;
+  const bool may_differ = is_taken
+                              ? (answer->errors + answer->output).find("\n - ") != std::string::npos
+                              : answer->errors.find("--no-build") != std::string::npos;
+  if (may_differ && !request.allow_build)
+    if (const auto again = ask_without_builds(command, request); again && again->status == 0)
+      return read_answer(*again);
+  if (!is_taken) return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
   Plan plan = read_answer(*answer);
-  const bool changes_installed =
-      (answer->errors + answer->output).find("\n - ") != std::string::npos;
-  const ScratchDirectory directory("cohabit-check");
-  const std::string constraints = directory.path() + "/none.txt";
-  if (request.allow_build || !changes_installed || directory.path().empty() ||
-      !write_file(constraints, kNoBuilds))
-    return plan;
-  const auto again = run_dry(command, {"--build-constraint", constraints}, request);
-  if (again && again->status == 0) return read_answer(*again);
-  plan.unknowns.emplace_back(
-      "uv would build a source distribution, which is not done without --allow-build: it was asked "
-      "as if there were none, and then changes more of what is installed than it may really do");
+  if (may_differ && !request.allow_build)
+    plan.unknowns.emplace_back(
+        "uv would build a source distribution, which is not done without --allow-build: it was "
+        "asked as if there were none, and then changes more of what is installed than it may "
+        "really do");
   return plan;
 }
 
