@@ -227,6 +227,8 @@ Result<int> Guard::judge(int status) {
   const auto now = describe_environment(store_, environment_.claims, {});
   if (!now) return tl::unexpected<Error>(now.error());
   if (plan_restore(now->snapshot, kept_).empty()) {
+    say_guarding("{} has changed nothing in {}", last_part(install_.command[0]),
+                 environment_.prefix);
     if (auto removed = store_.remove(kept_.name); !removed)
       return tl::unexpected<Error>(removed.error());
     return finish(status);

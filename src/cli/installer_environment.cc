@@ -43,7 +43,12 @@ bool is_yes(const std::string& value) {
 // project's.
 std::string ask_uv(const std::string& path, const std::vector<std::string>& command) {
   std::vector<std::string> question;
-  if (!has(command, "pip") && !has(command, "--active")) question = {"env", "-u", "VIRTUAL_ENV"};
+  if (!has(command, "pip")) {
+    // It may be another one than the .venv that `uv python find` would name.
+    if (!variable("UV_PROJECT_ENVIRONMENT").empty() || !value_of(command, {"--project"}).empty())
+      return "";
+    if (!has(command, "--active")) question = {"env", "-u", "VIRTUAL_ENV"};
+  }
   question.push_back(path);
   for (const char* place : {"--directory", "--project"})
     if (const std::string value = value_of(command, {place}); !value.empty())
