@@ -53,16 +53,14 @@ std::vector<std::string> known_roots(const KeptEnvironment& environment,
 
 // Whatever was interrupted, before anything is looked at.
 Result<void> complete_all(KeptEnvironment& environment) {
+  if (auto store = open_store(environment, Store::Access::kRead); !store)
+    return tl::unexpected<Error>(store.error());
   for (const std::string& root : known_roots(environment, compile_caches(own_variables("")))) {
     if (root == environment.prefix || !is_interrupted(root)) continue;
     if (auto store = open_and_complete(environment, root); !store)
       return tl::unexpected<Error>(store.error());
-    auto completed = find_kept_environment(environment.python.executable);
-    if (!completed) return tl::unexpected<Error>(completed.error());
-    environment = std::move(*completed);
+    if (auto done = read_again(environment); !done) return done;
   }
-  if (auto store = open_store(environment, Store::Access::kRead); !store)
-    return tl::unexpected<Error>(store.error());
   return {};
 }
 

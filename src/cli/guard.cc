@@ -39,8 +39,7 @@ struct GuardOptions {
 // What the installer would change, as it finds it itself.
 Result<KeptEnvironment> environment_of(const GuardOptions& options, const std::string& path) {
   const InstallerEnvironment own = environment_of_installer(path, options.command);
-  if (options.environment.empty() && !own.is_sure && is_uv(options.command) &&
-      std::find(options.command.begin(), options.command.end(), "pip") == options.command.end())
+  if (options.environment.empty() && own.must_be_named)
     return fail("uv does not say which environment this changes: name it with --env");
   auto named =
       find_kept_environment(options.environment.empty() ? own.python : options.environment);

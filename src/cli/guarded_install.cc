@@ -43,6 +43,7 @@ class Guard {
   Result<int> judge_change(const Snapshot& now, int status);
   Result<void> take_back(const Snapshot& now);
   Result<int> finish(int status);
+  Result<int> finish_kept(int status);
   void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
   std::string way_back() const { return restore_command_of(environment_.prefix, kept_.name); }
   bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
@@ -140,6 +141,11 @@ Result<int> Guard::finish(int status) {
   return status;
 }
 
+Result<int> Guard::finish_kept(int status) {
+  say_guarding("kept, since --force was given; take it back with `{}`", way_back());
+  return finish(status);
+}
+
 void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) const {
   constexpr size_t kShown = 3;
   for (size_t i = 0; i < std::min(worse.orders.size(), kShown); i++)
@@ -214,10 +220,7 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
     say_guarding("nothing that worked is worse; take it back with `{}`", way_back());
     return finish(status);
   }
-  if (install_.force) {
-    say_guarding("kept, since --force was given; take it back with `{}`", way_back());
-    return finish(status);
-  }
+  if (install_.force) return finish_kept(status);
   if (auto done = take_back(now); !done) return tl::unexpected<Error>(done.error());
   say_guarding("--force keeps it all the same");
   return finish(kTakenBack);
@@ -236,10 +239,7 @@ Result<int> Guard::judge(int status) {
   if (status == 0) return judge_change(now->snapshot, status);
   say_guarding("{} failed (exit code {}) and has changed the environment",
                last_part(install_.command[0]), status);
-  if (install_.force) {
-    say_guarding("kept, since --force was given; take it back with `{}`", way_back());
-    return finish(status);
-  }
+  if (install_.force) return finish_kept(status);
   if (auto done = take_back(now->snapshot); !done) return tl::unexpected<Error>(done.error());
   return finish(status);
 }

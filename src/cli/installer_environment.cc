@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "actions/ask.h"
+#include "actions/check/command.h"
 #include "base/paths.h"
 #include "base/tree.h"
 #include "cli/python_command.h"
@@ -65,9 +66,8 @@ std::string ask_uv(const std::string& path, const std::vector<std::string>& comm
 }
 
 bool is_pip(const std::vector<std::string>& command) {
-  const std::string name = last_part(command[0]);
   const auto module = std::find(command.begin(), command.end(), "-m");
-  return name.starts_with("pip") ||
+  return check::is_pip(last_part(command[0])) ||
          (module != command.end() && module + 1 != command.end() && *(module + 1) == "pip");
 }
 
@@ -82,14 +82,16 @@ InstallerEnvironment environment_of_installer(const std::string& path,
   if (is_uv(command)) {
     std::string answer = ask_uv(path, command);
     const bool is_sure = !answer.empty();
-    return {std::move(answer), is_sure};
+    // `uv pip` says itself that there is none.
+    const bool must_be_named = !is_sure && !has(command, "pip");
+    return {std::move(answer), is_sure, must_be_named};
   }
-  if (!is_pip(command)) return {find_python_of(path).value_or(""), false};
+  if (!is_pip(command)) return {find_python_of(path).value_or(""), false, false};
   std::string named = value_of(command, {"--python"});
   if (named.empty()) named = variable("PIP_PYTHON");
   const auto python = find_interpreter(Tree(""), named.empty() ? path : named);
-  if (python) return {python->executable, true};
-  return {find_python_of(path).value_or(""), false};
+  if (python) return {python->executable, true, false};
+  return {find_python_of(path).value_or(""), false, false};
 }
 
 }  // namespace cohabit

@@ -7,8 +7,9 @@
 namespace cohabit {
 
 struct InstallerEnvironment {
-  std::string python;    // empty: it is not known, or not one of pip's and uv's
-  bool is_sure = false;  // pip of that Python, or uv's own answer
+  std::string python;          // empty: it is not known, or not one of pip's and uv's
+  bool is_sure = false;        // pip of that Python, or uv's own answer
+  bool must_be_named = false;  // by the user: the active one is probably another
 };
 // `path`: what command[0] is on this machine. uv is asked (`uv python find`, which looks where
 // `uv pip` does: --python, UV_PYTHON, VIRTUAL_ENV, CONDA_PREFIX, .venv here and above); pip is that

@@ -56,6 +56,13 @@ Result<KeptEnvironment> find_kept_environment(const std::string& place) {
   return result;
 }
 
+Result<void> read_again(KeptEnvironment& environment) {
+  auto now = find_kept_environment(environment.python.executable);
+  if (!now) return tl::unexpected<Error>(now.error());
+  environment = std::move(*now);
+  return {};
+}
+
 Result<Store> open_store(KeptEnvironment& environment, Store::Access access) {
   disk::take_limits_as_failures();
   {
@@ -71,9 +78,7 @@ Result<Store> open_store(KeptEnvironment& environment, Store::Access access) {
   auto store = open_and_complete(environment, environment.prefix);
   if (!store) return store;
   // What was read lay between the two.
-  auto completed = find_kept_environment(environment.python.executable);
-  if (!completed) return tl::unexpected<Error>(completed.error());
-  environment = std::move(*completed);
+  if (auto done = read_again(environment); !done) return tl::unexpected<Error>(done.error());
   return store;
 }
 

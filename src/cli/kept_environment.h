@@ -25,6 +25,8 @@ struct KeptEnvironment {
 
 // `place` as find_interpreter takes it. Refuses what belongs to the system.
 Result<KeptEnvironment> find_kept_environment(const std::string& place);
+// As it is now: something was completed in it.
+Result<void> read_again(KeptEnvironment& environment);
 // Opens its store and completes what was interrupted, which it says on stderr; the environment is
 // read again then.
 Result<Store> open_store(KeptEnvironment& environment, Store::Access access);

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -236,35 +237,29 @@ def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ..
     return wheel
 
 
-FAKE_UV = """#!/bin/sh
-case " $* " in *" python find "*) {find};; esac
-exec {python} -I -c '{body}'
-"""
-
-
-def write_uv(directory: Path, environment: world.Environment, find: str) -> dict[str, str]:
+def write_uv(directory: Path, environment: world.Environment) -> dict[str, str]:
     """A `uv` that answers where it would install, and then does it."""
-    body = (f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import world; from pathlib import Path\n"
-            "e = world.Environment.__new__(world.Environment)\n"
-            f"e.root = Path({str(environment.root)!r}); e.site = next(e.root.glob(\"lib/python3*/site-packages\"))\n"
-            "e.install(\"gamma\", \"0.1\", {\"gamma.py\": b\"pass\"})").replace("'", '"')
+    body = shlex.join(installer(environment, 'environment.install("gamma", "0.1", {"gamma.py": b"pass"})'))
     directory.mkdir()
-    (directory / "uv").write_text(FAKE_UV.format(find=find, python=sys.executable, body=body))
+    (directory / "uv").write_text(f"""#!/bin/sh
+case " $* " in *" python find "*) echo {environment.root}/bin/python; exit 0;; esac
+exec {body}
+""")
     (directory / "uv").chmod(0o755)
     return {"PATH": f"{directory}:{os.environ['PATH']}"}
 
 
 def test_uv_itself_says_which_environment_it_changes(environment, tmp_path: Path, cohabit: str) -> None:
-    variables = write_uv(tmp_path / "bin", environment, f"echo {environment.root}/bin/python; exit 0")
+    variables = write_uv(tmp_path / "bin", environment)
     done = subprocess.run([cohabit, "guard", "--", "uv", "pip", "install", "gamma"], capture_output=True, text=True,
                           env=variables, cwd=tmp_path)
     assert done.returncode == 0 and "gamma 0.1 added" in done.stderr, done.stderr
-    assert f"cohabit restore guard-" in done.stderr and f"--env {environment.root}`" in done.stderr
+    assert "cohabit restore guard-" in done.stderr and f"--env {environment.root}`" in done.stderr
 
 
 def test_another_environment_than_the_installers_is_refused(environment, tmp_path: Path, call) -> None:
     other = world.Environment(tmp_path / "other")
-    variables = write_uv(tmp_path / "bin", other, f"echo {other.root}/bin/python; exit 0")
+    variables = write_uv(tmp_path / "bin", other)
     for words in (["uv", "pip", "install", "gamma"], ["uv", "pip", "uninstall", "gamma"]):
         done = call(environment, "guard", "--", *words, code=125, variables=variables)
         assert str(other.root) in done.stderr and str(environment.root) in done.stderr

@@ -108,12 +108,17 @@ def test_restore_with_undo_at_every_change(scene: Scene) -> None:
         assert scene.environment.walk() == old, step
 
 
-def test_completing_may_be_killed_too(scene: Scene) -> None:
+def disturbed(scene: Scene) -> tuple[dict, int]:
+    """What a restore of "a" gives back, and in how many changes."""
     scene.call(scene.environment, "snapshot", "a")
     old = scene.environment.walk()
     world.disturb(scene.environment)
     scene.freeze()
-    steps = scene.count("restore", "a", "--no-undo")
+    return old, scene.count("restore", "a", "--no-undo")
+
+
+def test_completing_may_be_killed_too(scene: Scene) -> None:
+    old, steps = disturbed(scene)
     scene.thaw()
     scene.kill_at(steps * 3 // 4, "restore", "a", "--no-undo")
     for step in range(1, 200, 3):
@@ -211,12 +216,8 @@ def test_the_next_command_looks_at_what_was_completed(scene: Scene) -> None:
     assert min(cleaned.values()) > 5
 
 
-def test_each_command_completes_or_says_what_is_halfway(scene: Scene) -> None:
-    scene.call(scene.environment, "snapshot", "a")
-    old = scene.environment.walk()
-    world.disturb(scene.environment)
-    scene.freeze()
-    steps = scene.count("restore", "a", "--no-undo")
+def test_each_command_completes_or_says_what_is_halfway(scene: Scene, cohabit: str) -> None:
+    old, steps = disturbed(scene)
     root = str(scene.environment.root)
     for words in (["clean", "--undo"], ["clean", "--forget"], ["snapshots", "--remove", "none"]):
         scene.thaw()
@@ -226,7 +227,6 @@ def test_each_command_completes_or_says_what_is_halfway(scene: Scene) -> None:
     scene.thaw()
     assert scene.kill_at(steps - 5, "restore", "a", "--no-undo")
     between = scene.environment.walk()
-    cohabit = scene.call.__closure__[0].cell_contents
     for command, code in (("check", 2), ("export", 2), ("recreate", 2), ("doctor", None)):
         words = {"check": ["x", "--env", root], "recreate": [root, root + "2"]}.get(command, [root])
         done = subprocess.run([cohabit, command, *words], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})

@@ -82,10 +82,10 @@ def test_lies_are_refused(name: str, ends) -> None:
     left, right = ends
     left.encode(wire.CALL, 1, b"x" * wire.INLINE)  # so that there is a chunk to lie about
     tracemalloc.start()
-    start = time.process_time()
+    start = time.monotonic()
     with pytest.raises((wire.ProtocolError, wire.Unsendable)) as caught:
         right.decode(LYING[name])
-    assert tracemalloc.get_traced_memory()[1] < 8 << 20 and time.process_time() - start < 1
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20 and time.monotonic() - start < 1
     tracemalloc.stop()
     assert len(str(caught.value)) > 10
 

@@ -7,10 +7,6 @@
 namespace cohabit::check {
 namespace {
 
-bool is_pip(std::string_view name) {
-  return name.starts_with("pip") && name.substr(3).find_first_not_of("0123456789.") == name.npos;
-}
-
 // uv is asked about this environment in any case, to be heard, and with these options once.
 std::vector<std::string> as_question(std::vector<std::string> words) {
   const auto is_any = [](const std::string& word, std::initializer_list<const char*> of) {
@@ -32,6 +28,10 @@ std::vector<std::string> as_question(std::vector<std::string> words) {
 }
 
 }  // namespace
+
+bool is_pip(std::string_view name) {
+  return name.starts_with("pip") && name.substr(3).find_first_not_of("0123456789.") == name.npos;
+}
 
 std::optional<AskedInstall> read_command(const std::string& path,
                                          const std::vector<std::string>& command) {

@@ -4,11 +4,15 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actions/check/plan.h"
 
 namespace cohabit::check {
+
+// By the name of its command: "pip", "pip3.11".
+bool is_pip(std::string_view name);
 
 struct AskedInstall {
   Installer installer;

@@ -2,6 +2,7 @@
 
 #include "actions/check/check.h"
 #include "actions/check/requirements_file.h"
+#include "actions/check/wheel_tags.h"
 
 namespace cohabit::check {
 namespace {
@@ -59,10 +60,7 @@ const std::set<std::string, std::less<>> kWithValue = {"-c",
 
 // A wheel's path says its name.
 void add(std::string_view text, std::vector<PackageRequirement>& result) {
-  if (text.ends_with(".whl")) {
-    const std::string_view file = text.substr(text.rfind('/') + 1);
-    text = file.substr(0, file.find('-'));
-  }
+  if (const auto wheel = split_wheel_name(text.substr(text.rfind('/') + 1))) text = wheel->name;
   if (auto requirement = PackageRequirement::parse(text)) result.push_back(std::move(*requirement));
 }
 

@@ -105,10 +105,7 @@ Arrival read_direct(std::string_view line, size_t at) {
   arrival.address = line.substr(at + 3);
   arrival.from = arrival.address;
   const std::string file = percent_decoded(last_part(arrival.address));
-  const size_t name = file.find('-');
-  const size_t version = name == file.npos ? name : file.find('-', name + 1);
-  if (file.ends_with(".whl") && version != file.npos)
-    arrival.version = file.substr(name + 1, version - name - 1);
+  if (const auto wheel = split_wheel_name(file)) arrival.version = wheel->version;
   return arrival;
 }
 

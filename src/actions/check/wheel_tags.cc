@@ -95,6 +95,12 @@ std::optional<Rank> rank_of(std::string_view name, const TagTarget& target) {
 
 }  // namespace
 
+std::optional<WheelName> split_wheel_name(std::string_view file) {
+  const size_t first = file.find('-'), second = file.find('-', first + 1);
+  if (!file.ends_with(".whl") || first == file.npos || second == file.npos) return std::nullopt;
+  return WheelName{file.substr(0, first), file.substr(first + 1, second - first - 1)};
+}
+
 std::set<std::string> tags_of(std::string_view file) {
   std::set<std::string> tags;
   if (!file.ends_with(".whl")) return tags;

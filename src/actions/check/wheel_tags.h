@@ -19,6 +19,12 @@ struct TagTarget {
 // The index of the best; nothing if none fits. Names are "torch-2.6.0-cp312-...whl".
 std::optional<size_t> best_wheel(const std::vector<std::string>& names, const TagTarget& target);
 
+// The first two parts of a wheel's file name.
+struct WheelName {
+  std::string_view name, version;
+};
+std::optional<WheelName> split_wheel_name(std::string_view file);
+
 // "py3-none-any" for each combination that a wheel's name stands for; empty: it is no such name.
 std::set<std::string> tags_of(std::string_view file);
 

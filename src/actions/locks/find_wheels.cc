@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "actions/check/fetch.h"
+#include "actions/check/wheel_tags.h"
 #include "actions/launch.h"
 #include "actions/locks/offers.h"
 #include "actions/locks/same_files.h"
@@ -202,10 +203,8 @@ std::vector<WheelAddress> bundled_wheels(const Interpreter& python, const std::s
   for (const std::string& directory :
        {python.standard_library + "/ensurepip/_bundled", std::string("/usr/share/python-wheels")})
     for (const std::string& file : tree.list(directory)) {
-      const size_t first = file.find('-'), second = file.find('-', first + 1);
-      if (!file.ends_with(".whl") || second == file.npos) continue;
-      if (normal_name(file.substr(0, first)) == normal_name(name) &&
-          file.substr(first + 1, second - first - 1) == version)
+      const auto wheel = check::split_wheel_name(file);
+      if (wheel && normal_name(wheel->name) == normal_name(name) && wheel->version == version)
         wheels.push_back(
             {file, "file://" + percent_encoded(fmt::format("{}/{}", directory, file)), "", 0});
     }
