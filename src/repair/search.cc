@@ -10,6 +10,7 @@
 #include <map>
 #include <tuple>
 
+#include "repair/clashes.h"
 #include "repair/proposals.h"
 
 namespace cohabit {
@@ -67,6 +68,7 @@ class Search {
   SearchResult result_;
   Indices unsound_, unsound_asked_, sound_;
   std::unordered_map<std::string, std::vector<std::optional<Judgement>>> judged_;
+  std::vector<Clashes> clashes_;  // by order
   std::vector<Repair> proposals_, tried_;
 };
 
@@ -77,6 +79,7 @@ void Search::judge_as_they_are() {
     result_.judged++;
     result_.before.push_back(judge(process));
     result_.findings.push_back(process.findings());
+    clashes_.emplace_back(process);
     if (result_.before[at].clean()) {
       sound_.push_back(at);
       continue;
@@ -134,6 +137,7 @@ const Judgement& Search::judge_with(const Repair& repair, size_t order) {
 }
 
 bool Search::clean(const Repair& repair, size_t order) {
+  if (!result_.before[order].clean() && !clashes_[order].may_clear(repair)) return false;
   const Judgement& after = judge_with(repair, order);
   const auto& before = result_.before[order].other_errors;
   return after.clean() && std::includes(before.begin(), before.end(), after.other_errors.begin(),
@@ -149,7 +153,8 @@ uint64_t Search::weight(const Repair& repair, const Indices& orders) {
   constexpr uint64_t kUseless = uint64_t{1} << 32;
   uint64_t sum = 0;
   for (const size_t order : orders) {
-    const Judgement& judgement = judge_with(repair, order);
+    const bool may_help = clashes_[order].may_help(repair);
+    const Judgement& judgement = may_help ? judge_with(repair, order) : result_.before[order];
     sum += judgement.obstacle.empty() ? judgement.weight : kUseless;
   }
   return sum;
