@@ -19,7 +19,7 @@ namespace cohabit {
 namespace {
 
 struct CheckOptions {
-  std::vector<std::string> requirements, files, constraints;
+  std::vector<std::string> requirements, editables, files, constraints;
   PlaceOptions places;
   bool pre = false, upgrade = false, no_dependencies = false;
   bool allow_build = false, deep = false;
@@ -47,6 +47,7 @@ Result<std::vector<std::string>> arguments_of(const CheckOptions& options, check
   if (options.pre) words.emplace_back("--pre");
   if (options.upgrade) words.emplace_back("--upgrade");
   if (options.no_dependencies || is_lock) words.emplace_back("--no-deps");
+  for (const std::string& place : options.editables) words.insert(words.end(), {"-e", place});
   words.insert(words.end(), options.requirements.begin(), options.requirements.end());
   return words;
 }
@@ -78,7 +79,7 @@ std::string draw(const CheckOptions& options, const report::Check& check) {
 Result<int> run_check(const CheckOptions& options) {
   if (auto good = check_report_options(options.format, options.fail_on); !good)
     return tl::unexpected<Error>(good.error());
-  if (options.requirements.empty() && options.files.empty())
+  if (options.requirements.empty() && options.files.empty() && options.editables.empty())
     return fail("say what would be installed: a requirement (torch==2.15.0) or -r FILE");
   Configuration configuration;
   if (!options.no_configuration) {
@@ -131,6 +132,8 @@ void add_check_command(CLI::App& app, int& exit_code) {
   command->add_option("requirements", options->requirements, "As for pip: 'torch>=2', a wheel");
   command->add_option("-r,--requirement", options->files,
                       "A requirements file, or what else the installer reads");
+  command->add_option("-e,--editable", options->editables,
+                      "A project's directory, as `pip install -e` takes it");
   command->add_option("-c,--constraint", options->constraints, "A file of constraints");
   command->add_option(
       "--env", options->environment,

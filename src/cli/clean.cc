@@ -129,6 +129,9 @@ Result<int> clean(const CleanOptions& options) {
     return fail(fmt::format("--format cannot be {}; it is full or json", options.format));
   auto environment = find_kept_environment(options.environment);
   if (!environment) return tl::unexpected<Error>(environment.error());
+  if (options.dry_run)
+    for (const std::string& root : known_roots(*environment, compile_caches(own_variables(""))))
+      if (auto whole = check_whole(root); !whole) return tl::unexpected<Error>(whole.error());
   if (auto completed = complete_all(*environment); !completed)
     return tl::unexpected<Error>(completed.error());
   if (!options.undo.empty())

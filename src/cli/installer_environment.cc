@@ -66,7 +66,7 @@ std::string ask_uv(const std::string& path, const std::vector<std::string>& comm
 }
 
 bool is_pip(const std::vector<std::string>& command) {
-  const auto module = std::find(command.begin(), command.end(), "-m");
+  const auto module = std::find_if(command.begin() + 1, command.end(), check::is_module_option);
   return check::is_pip(last_part(command[0])) ||
          (module != command.end() && module + 1 != command.end() && *(module + 1) == "pip");
 }

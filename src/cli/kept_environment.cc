@@ -116,6 +116,12 @@ std::string halfway_changed(const std::string& prefix) {
       what, prefix, shell_word(prefix)));
 }
 
+Result<void> check_whole(const std::string& prefix) {
+  if (std::string halfway = halfway_changed(prefix); !halfway.empty())
+    return fail(std::move(halfway));
+  return {};
+}
+
 std::string restore_command_of(const std::string& prefix, const std::string& name) {
   return fmt::format("cohabit restore {} --env {}", shell_word(name), shell_word(prefix));
 }

@@ -152,7 +152,10 @@ Result<int> diff(const SnapshotOptions& options) {
   return difference.empty() ? 0 : 1;
 }
 
-void print_plan(const RestorePlan& plan) {
+void print_plan(const RestorePlan& plan, const std::string& name) {
+  fmt::print("restore would, below the environment (- remove, + make, = write as in {}, m set ",
+             name);
+  fmt::print("permissions):\n");
   for (const std::string& path : plan.removed_files) fmt::print("- {}\n", report::printable(path));
   for (const std::string& path : plan.removed_directories)
     fmt::print("- {}/\n", report::printable(path));
@@ -214,7 +217,7 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
   if (!spoiled.empty()) spoiled = refetch_of(environment)(store, *wanted, std::move(spoiled));
   if (!spoiled.empty()) return fail(describe_spoiled(spoiled, *wanted));
   if (options.dry_run) {
-    print_plan(plan);
+    print_plan(plan, options.name);
     return 0;
   }
   std::string undo;
@@ -236,6 +239,9 @@ Result<int> restore_command(const SnapshotOptions& options) {
   auto environment = find_kept_environment(options.environment);
   if (!environment) return tl::unexpected<Error>(environment.error());
   if (options.abandon) return abandon(*environment);
+  if (options.dry_run)
+    if (auto whole = check_whole(environment->prefix); !whole)
+      return tl::unexpected<Error>(whole.error());
   auto store = open_store(*environment, Store::Access::kChange);
   if (!store) return tl::unexpected<Error>(store.error());
   if (!options.name.empty()) return restore_named(options, *environment, *store);

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -241,6 +242,46 @@ def test_only_a_source_distribution(environment, check, serve, tmp_path: Path):
     done = check(environment, "onlysource", "--index-url", serve(tmp_path / "wheels").address(), code=2)
     assert "--allow-build" in done.stderr and "onlysource" in done.stderr
     assert "built" not in done.stderr, "setup.py was not run"
+
+
+HOSTILE = """import pathlib
+pathlib.Path("@").touch()
+
+def prepare_metadata_for_build_wheel(directory, _settings=None):
+    info = pathlib.Path(directory) / "local-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: local\\nVersion: 1\\n")
+    return info.name
+
+get_requires_for_build_wheel = lambda _settings=None: []
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+get_requires_for_build_editable = get_requires_for_build_wheel
+build_editable = build_wheel = None
+"""
+
+
+@pytest.mark.parametrize("how", ["directory", "address", "editable", "archive"])
+def test_code_of_a_place_is_run_only_when_asked_for(environment, check, ask, tmp_path: Path, how: str):
+    """--only-binary does not keep pip from running the build of what is named by its place."""
+    project = tmp_path / "local"
+    project.mkdir()
+    (project / "build_local.py").write_text(HOSTILE.replace("@", str(tmp_path / "ran")))
+    (project / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "build_local"\nbackend-path = ["."]\n')
+    ran = tmp_path / "ran"
+    words = [str(project)]
+    if how == "address":
+        words = [f"local @ file://{project}"]
+    elif how == "editable":
+        words = ["-e", str(project)]
+    elif how == "archive":
+        shutil.make_archive(str(tmp_path / "local-1"), "gztar", tmp_path, "local")
+        words = [str(tmp_path / "local-1.tar.gz")]
+    done = check(environment, *words, code=2)
+    assert "--allow-build" in done.stderr and not ran.exists()
+    report = ask(environment, *words, "--allow-build")
+    version = "1" if environment.installer == "pip" else None  # uv builds it and does not tell
+    assert kinds(report) == {"local": ("added", None, version)} and ran.exists()
 
 
 def test_no_such_distribution(environment, check, serve, tmp_path: Path):

@@ -33,6 +33,10 @@ bool is_pip(std::string_view name) {
   return name.starts_with("pip") && name.substr(3).find_first_not_of("0123456789.") == name.npos;
 }
 
+bool is_module_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('m');
+}
+
 std::optional<AskedInstall> read_command(const std::string& path,
                                          const std::vector<std::string>& command) {
   const auto verb = std::find(command.begin(), command.end(), "install");
@@ -45,7 +49,7 @@ std::optional<AskedInstall> read_command(const std::string& path,
   const std::string name = last_part(command[0]);
   asked.installer.command[0] = path;
   asked.request.arguments.assign(verb + 1, command.end());
-  const bool by_module = asked.installer.command.size() >= 3 && *(verb - 2) == "-m" &&
+  const bool by_module = asked.installer.command.size() >= 3 && is_module_option(*(verb - 2)) &&
                          *(verb - 1) == "pip" && name.starts_with("python");
   if (is_pip(name) || by_module) return asked;
   if (name != "uv" || *(verb - 1) != "pip") return std::nullopt;

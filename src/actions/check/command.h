@@ -13,6 +13,8 @@ namespace cohabit::check {
 
 // By the name of its command: "pip", "pip3.11".
 bool is_pip(std::string_view name);
+// Python's -m, with other letters before it too: "-Im".
+bool is_module_option(std::string_view word);
 
 struct AskedInstall {
   Installer installer;

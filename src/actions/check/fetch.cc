@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "actions/ask.h"
@@ -28,9 +29,13 @@ struct Reading {
 Reading read_one(const Arrival& arrival, const wheels::WebSettings& settings,
                  const wheels::Layout& layout) {
   Reading reading;
+  std::error_code ignored;
   if (arrival.address.empty()) {
     reading.wheel = fail("the installer does not say where it is");
-  } else if (const auto path = path_of_address(arrival.address)) {
+  } else if (const auto path = path_of_address(arrival.address);
+             path && std::filesystem::is_directory(*path, ignored)) {
+    reading.wheel = fail("it is a directory, whose files only building it tells");
+  } else if (path) {
     auto file = wheels::LocalFile::open(*path);
     if (file)
       reading.wheel = wheels::read_wheel(*file, arrival.name, layout);

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include "actions/check/command.h"
 #include "actions/check/plan.h"
 #include "actions/launch.h"
+#include "base/tree.h"
+#include "facts/python/interpreter.h"
 #include "facts/python/version.h"
 
 namespace cohabit::check {
@@ -27,6 +30,24 @@ std::string cost_of_asking(const Installer& installer, const Distributions& dist
   return fmt::format(
       "pip {} downloads the wheels that it would install in order to say so; 25.3 and later do not",
       pip->version);
+}
+
+std::vector<std::string> command_without_builds(const Installer& installer) {
+  const std::vector<std::string>& given = installer.command;
+  if (installer.tool != Tool::kPip) return given;
+  std::vector<std::string> command;
+  if (given.size() >= 3 && is_module_option(given[given.size() - 2]) && given.back() == "pip") {
+    command.assign(given.begin(), given.end() - 2);
+    if (const std::string& letters = given[given.size() - 2]; letters != "-m")
+      command.push_back(letters.substr(0, letters.size() - 1));
+  } else if (given.size() == 1) {
+    if (const auto python = find_interpreter(Tree(""), given[0])) command = {python->executable};
+  }
+  if (command.empty()) return given;
+  command.insert(command.end(), {"-c",
+                                 "import runpy, sys; sys.executable = '/bin/false'; "
+                                 "runpy.run_module('pip', run_name='__main__', alter_sys=True)"});
+  return command;
 }
 
 Result<Plan> ask_installer(const Installer& installer, const Interpreter& python,

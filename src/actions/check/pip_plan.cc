@@ -65,7 +65,8 @@ Result<Plan> read_pip_report(const std::string& text) {
 }
 
 Result<Plan> ask_pip(const Installer& installer, const Request& request) {
-  std::vector<std::string> command = installer.command;
+  std::vector<std::string> command =
+      request.allow_build ? installer.command : command_without_builds(installer);
   for (const char* word : {"install", "--dry-run", "--quiet", "--no-input", "--report", "-",
                            "--disable-pip-version-check"})
     command.emplace_back(word);

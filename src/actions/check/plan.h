@@ -48,6 +48,12 @@ struct Plan {
 // pip where the environment has it, else uv from PATH. The error says what to do.
 Result<Installer> find_installer(const Interpreter& python, const Distributions& distributions);
 
+// How to ask it so that no build can be started. --only-binary does not hold for directories,
+// repositories and archives that are named by place: pip runs their code for their metadata. It
+// starts them by sys.executable, and nothing else in a dry run (pip 22.2 to 26.3). As it is: uv,
+// and a pip that starts another one (--python).
+std::vector<std::string> command_without_builds(const Installer& installer);
+
 // What asking it costs, as a sentence for people; empty: little.
 std::string cost_of_asking(const Installer& installer, const Distributions& distributions);
 

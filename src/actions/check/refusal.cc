@@ -28,8 +28,8 @@ Error refusal_of(const std::vector<std::string>& command, const Answer& answer, 
                                  last_reasons(answer.errors));
   if (!allow_build)
     text +=
-        "\n(Source distributions were left out: --allow-build lets the installer build them, which "
-        "runs their code.)";
+        "\n(No build was made to find out: `cohabit check --allow-build` lets the installer build "
+        "source distributions and directories, which runs their code.)";
   return {std::move(text)};
 }
 

@@ -19,6 +19,7 @@
 #include "actions/ask.h"
 #include "actions/check/plan.h"
 #include "actions/check/refusal.h"
+#include "actions/check/requirements_file.h"
 #include "actions/check/wheel_tags.h"
 #include "base/addresses.h"
 #include "base/paths.h"
@@ -218,9 +219,36 @@ Result<Answer> ask_without_builds(const std::vector<std::string>& command, const
   return run_dry(std::move(without), {"--build-constraint", constraints}, request);
 }
 
+bool is_editable(std::string_view word) {
+  return word.starts_with("-e") || word.starts_with("--editable");
+}
+
+// --no-build lets uv build these all the same.
+bool names_editable(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); i++) {
+    const std::string& word = arguments[i];
+    if (is_editable(word)) return true;
+    std::string file;
+    if (word == "-r" || word == "--requirement" || word == "--requirements") {
+      if (i + 1 < arguments.size()) file = arguments[i + 1];
+    } else if (const size_t equals = word.find('='); word.starts_with("--requirement")) {
+      if (equals != word.npos) file = word.substr(equals + 1);
+    } else if (word.starts_with("-r")) {
+      file = word.substr(2);
+    }
+    if (file.ends_with(".toml")) return true;  // lock files have editables too
+    RequirementLines lines;
+    if (!file.empty()) (void)read_requirements(file, lines);
+    if (std::any_of(lines.requirements.begin(), lines.requirements.end(), is_editable)) return true;
+  }
+  return false;
+}
+
 Result<Plan> dry_run(const std::vector<std::string>& command, const Request& request) {
   const auto answer = request.allow_build ? run_dry(command, {}, request)
-                                          : run_dry(command, {"--no-build"}, request);
+                      : names_editable(request.arguments)
+                          ? ask_without_builds(command, request)
+                          : run_dry(command, {"--no-build"}, request);
   if (!answer) return tl::unexpected<Error>(answer.error());
   const bool is_taken = answer->status == 0;
   const bool may_differ = is_taken

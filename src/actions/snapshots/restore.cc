@@ -14,6 +14,7 @@
 #include "actions/snapshots/take.h"
 #include "base/changes.h"
 #include "base/paths.h"
+#include "findings/environment.h"
 
 namespace cohabit {
 namespace {
@@ -230,8 +231,8 @@ Result<void> Restoring::apply() {
     if (auto done = (this->*step)(); !done)
       return fail(
           fmt::format("{}: the environment is between two states; remove the cause and run "
-                      "`cohabit restore`, which completes it",
-                      done.error().message));
+                      "`cohabit restore --env {}`, which completes it",
+                      done.error().message, shell_word(store_.prefix())));
   return {};
 }
 
@@ -356,8 +357,8 @@ Result<std::string> complete_interrupted(Store& store, const FileClaims& claims,
   if (auto done = complete_restore(store, claims, journal.snapshot, refetch); !done)
     return fail(
         fmt::format("what was interrupted cannot be completed: {}\n`cohabit restore "
-                    "--abandon` leaves the environment as it is now",
-                    done.error().message));
+                    "--abandon --env {}` leaves the environment as it is now",
+                    done.error().message, shell_word(store.prefix())));
   return journal.action == Journal::Action::kInstall
              ? fmt::format(
                    "`{}` was interrupted: the environment is again as before it (snapshot "
