@@ -121,7 +121,7 @@ MESSAGES = [
     ("win-missing-transitive-dll", "ImportError: DLL load failed while importing _C: 지정된 모듈을 찾을 수 없습니다."),
     ("win-missing-transitive-dll", "ImportError: DLL load failed while importing _C: 找不到指定的模組。"),
     ("win-msvc-runtime-1114", "OSError: [WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading \"D:\\py\\Lib\\site-packages\\torch\\lib\\c10.dll\" or one of its dependencies."),
-    ("win-missing-transitive-dll", "OSError: [WinError 182] The operating system cannot run %1. Error loading \"C:\\torch\\lib\\c10_cuda.dll\""),
+    ("win-procedure-missing", "OSError: [WinError 182] The operating system cannot run %1. Error loading \"C:\\torch\\lib\\c10_cuda.dll\""),
     ("win-wrong-kind-dll", "应用程序无法正常启动(0xc000007b)。请单击“确定”关闭应用程序。"),
     ("win-wrong-kind-dll", "The application was unable to start correctly (0xc000007b). Click OK to close the application."),
     ("symbol-leak-segv", "Windows fatal exception: code 0xc0000374"),
