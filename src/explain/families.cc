@@ -35,7 +35,7 @@ std::vector<std::string> patterns_of_windows_errors(const std::vector<int64_t>& 
     add(either, fmt::format("{0}|0x0*{0:x}", number));
     add(results, fmt::format("0x8007{:04x}", number));
   }
-  return {fmt::format("(?i)(?:load|dll|library)[^\\n]{{0,200}}(?:error code|errorcode|error number"
+  return {fmt::format("(?i)(?:load|dll|library).*(?:error code|errorcode|error number"
                       "|with error|GetLastError|Win32 error|Windows error)[^\\n\\d]{{0,12}}"
                       "(?P<error_number>{})\\b",
                       either),
@@ -44,7 +44,7 @@ std::vector<std::string> patterns_of_windows_errors(const std::vector<int64_t>& 
 
 // As gcc, clang, cl, nvcc and tcc say it.
 std::vector<std::string> patterns_of_missing_header(std::string_view name) {
-  return {fmt::format("(?:fatal error|error)(?: C1083)?: '?(?P<tool>{})'?"
+  return {fmt::format("fatal error(?: C1083)?: '?(?P<tool>{})'?"
                       "(?:: No such file| file not found)",
                       name),
           fmt::format("(?:[Cc]annot open include file: |include file |cannot open source file )"
