@@ -13,6 +13,7 @@
 
 #include "explain/log_text.h"
 #include "explain/recognise.h"
+#include "explain/wrapped_lines.h"
 
 namespace cohabit::explain {
 namespace {
@@ -22,6 +23,8 @@ constexpr double kLeastConfidence = 0.2;
 constexpr double kMostConfidence = 0.99;
 constexpr double kFurtherSignal = 0.03;  // each other signal of the same mechanism
 constexpr size_t kShortText = 3;         // lines that somebody picked out to ask about
+constexpr size_t kMostWrapped = size_t{1}
+                                << 20;  // larger texts are files, not what a screen showed
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -90,16 +93,40 @@ void describe(Answer& answer, const std::string& first_fix) {
   }
 }
 
+// What a line says only when its parts are put together is said where the first part stands, and
+// what the parts say is said there too: a special mechanism takes it.
+void add_wrapped(const Matcher& matcher, const WholeLines& whole, std::vector<Match>& matches) {
+  std::set<uint32_t> said;  // patterns
+  for (const Match& match : matches) said.insert(match.pattern);
+  const size_t as_they_are = matches.size();
+  for (Match& match : matcher.find(whole.text)) {
+    if (said.contains(match.pattern)) continue;
+    const WholeLines::Line& line = whole.line_at(match.at);
+    match.at = line.first;
+    match.in_whole = true;
+    matches.push_back(match);
+    for (size_t i = 0; i < as_they_are; i++)
+      if (matches[i].at >= line.first && matches[i].at < line.end) matches[i].at = line.first;
+  }
+  std::stable_sort(matches.begin(), matches.end(),
+                   [](const Match& a, const Match& b) { return a.at < b.at; });
+}
+
 std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
                             const std::vector<Mechanism>& mechanisms) {
+  WholeLines whole;
+  if (text.size() <= kMostWrapped) whole = whole_lines(text);
+  std::vector<Match> matches = matcher.find(text);
+  add_wrapped(matcher, whole, matches);
   struct Seen {
     Answer answer;
     std::set<uint32_t> signals, tells;
   };
   std::map<uint32_t, Seen> seen;
-  for (const Match& match : without_general(matcher.find(text), mechanisms)) {
+  for (const Match& match : without_general(matches, mechanisms)) {
     Seen& entry = seen[match.mechanism];
-    matcher.add_captures(text, match, entry.answer.captures);
+    const std::string_view log = match.in_whole ? std::string_view(whole.text) : text;
+    matcher.add_captures(log, match, entry.answer.captures);
     if (match.is_tell) {
       entry.tells.insert(match.index);
       continue;
@@ -112,7 +139,7 @@ std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
       answer.at = match.at;
     }
     entry.signals.insert(match.index);
-    add_line(answer, text, match);
+    add_line(answer, log, match);
   }
   std::vector<Answer> answers;
   for (auto& [index, entry] : seen) {

