@@ -206,7 +206,7 @@ def test_the_next_command_looks_at_what_was_completed(scene: Scene) -> None:
             continue
         which = ("clean", "guard")[step % 2]
         if which == "clean":
-            done = scene.call(scene.environment, "clean", "--unclaimed", "--dry-run")
+            done = scene.call(scene.environment, "clean", "--unclaimed")
             assert "alpha" not in done.stdout and "beta" not in done.stdout, (step, done.stdout)
         else:
             done = scene.call(scene.environment, "guard", "--no-verify", "--", *installer(scene.environment, GOOD))
@@ -232,6 +232,9 @@ def test_each_command_completes_or_says_what_is_halfway(scene: Scene, cohabit: s
         done = subprocess.run([cohabit, command, *words], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
         assert code in (None, done.returncode), done.stderr
         assert "a restore of a was interrupted" in done.stderr and f"restore --env {root}" in done.stderr
+    for words in (["restore", "a", "--dry-run"], ["clean", "--dry-run"]):
+        done = scene.call(scene.environment, *words, code=2)
+        assert "a restore of a was interrupted" in done.stderr, words
     assert scene.environment.walk() == between
     scene.call(scene.environment, "restore")
     assert scene.environment.walk() == old
