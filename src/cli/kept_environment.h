@@ -39,7 +39,7 @@ bool is_interrupted(const std::string& prefix);
 // A sentence for commands that complete nothing: somebody is changing this environment, or was
 // interrupted. Empty: no.
 std::string halfway_changed(const std::string& prefix);
-// The same as an error: for --dry-run, which changes nothing.
+// The same as an error.
 Result<void> check_whole(const std::string& prefix);
 
 // "cohabit restore NAME --env ENV": as it can be typed anywhere.

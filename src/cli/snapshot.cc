@@ -153,9 +153,10 @@ Result<int> diff(const SnapshotOptions& options) {
 }
 
 void print_plan(const RestorePlan& plan, const std::string& name) {
-  fmt::print("restore would, below the environment (- remove, + make, = write as in {}, m set ",
-             name);
-  fmt::print("permissions):\n");
+  fmt::print(
+      "restore would, below the environment (- remove, + make, = write as in {}, m set "
+      "permissions):\n",
+      name);
   for (const std::string& path : plan.removed_files) fmt::print("- {}\n", report::printable(path));
   for (const std::string& path : plan.removed_directories)
     fmt::print("- {}/\n", report::printable(path));

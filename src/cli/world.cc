@@ -77,9 +77,7 @@ Result<void> choose_environment(World& world, const std::string& place,
 Result<void> choose_whole_environment(World& world, const std::string& place) {
   if (auto found = find_and_say(world, place, PythonVariables::from_environment()); !found)
     return found;
-  if (const auto halfway = halfway_changed(world.python->prefix); !halfway.empty())
-    return fail(halfway);
-  return {};
+  return check_whole(world.python->prefix);
 }
 
 Result<void> assume_gpu(World& world, bool driver_is_there) {

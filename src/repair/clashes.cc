@@ -2,29 +2,16 @@
 
 #include <algorithm>
 
+#include "repair/proposals.h"
+
 namespace cohabit {
-namespace {
 
 using sim::ObjectId;
-
-constexpr int kRtldGlobal = 0x100;
-
-bool is_open(const LoaderCall& call) {
-  return call.kind == CallKind::kDlopen && call.name;
-}
-
-template <class T>
-bool contains(const std::vector<T>& list, const T& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-}  // namespace
 
 Clashes::Clashes(const JudgedProcess& process) : images_(process.simulation().images()) {
   const sim::Simulation& simulation = process.simulation();
   const auto& objects = simulation.objects();
   const auto& calls = process.trace().calls;
-  const auto& results = simulation.results();
   bool is_split = false;
   for (const CaptureGroup& group : process.captures().groups) {
     is_split |= group.verdict == Verdict::kLiveSplit;
@@ -33,13 +20,9 @@ Clashes::Clashes(const JudgedProcess& process) : images_(process.simulation().im
     clash.provider = objects[group.provider].image;
     for (const uint32_t binding : group.bindings)
       clash.names.push_back(process.view().reference(simulation.bindings()[binding]).name);
-    for (size_t at = 0; at < calls.size() && at < results.size(); at++)
-      if (is_open(calls[at]) && (calls[at].flags & kRtldGlobal) && results[at].object != kNone &&
-          contains(objects[results[at].object].search_list, group.provider))
-        clash.made_global.push_back(*calls[at].name);
-    const uint32_t mapped_by = objects[group.consumer].call;
-    if (mapped_by < calls.size() && is_open(calls[mapped_by]))
-      clash.opened = *calls[mapped_by].name;
+    for (const size_t at : opens_that_promote(process, group.provider))
+      clash.made_global.push_back(*calls[at].name);
+    clash.opened = open_that_mapped(process, group.consumer);
     clashes_.push_back(std::move(clash));
   }
   // A split is over too when all of the family goes to the wrong copy together.
@@ -47,6 +30,7 @@ Clashes::Clashes(const JudgedProcess& process) : images_(process.simulation().im
     is_split |= finding.severity == Severity::kError && finding.code != "CB102" &&
                 repair_class(finding) == RepairClass::kLaunch;
   if (is_split) clashes_.emplace_back().anything_may_clear_it = true;
+  if (clashes_.empty()) return;
 
   for (ObjectId id = 0; id < objects.size(); id++) {
     if (objects[id].image == kNone || objects[id].removed) continue;
@@ -71,8 +55,9 @@ bool Clashes::may_help(const Repair& repair) const {
 bool Clashes::is_touched(const Clash& clash, const Repair& repair) const {
   if (clash.anything_may_clear_it || !repair.variables.empty()) return true;
   for (const FlagRule& rule : repair.flags)
-    if (rule.change == FlagChange::kDropGlobal ? contains(clash.made_global, rule.file)
-                                               : clash.opened == rule.file)
+    if (rule.change == FlagChange::kDropGlobal
+            ? std::count(clash.made_global.begin(), clash.made_global.end(), rule.file) > 0
+            : clash.opened == rule.file)
       return true;
   return std::any_of(repair.preloads.begin(), repair.preloads.end(),
                      [&](const std::string& name) { return moves(clash, name); });

@@ -68,19 +68,10 @@ void Collector::propose_preload(ObjectId own) {
 
 // Each call alone and all together: the flag counts as long as one call sets it.
 void Collector::propose_drops(ObjectId provider) {
-  const auto& calls = process_.trace().calls;
-  const auto& results = process_.simulation().results();
   Repair all;
-  for (size_t at = 0; at < calls.size() && at < results.size(); at++) {
-    const LoaderCall& call = calls[at];
-    const ObjectId opened = results[at].object;
-    if (call.kind != CallKind::kDlopen || !(call.flags & kRtldGlobal) || !call.name ||
-        opened == kNone)
-      continue;
-    const auto& list = objects_[opened].search_list;
-    if (std::find(list.begin(), list.end(), provider) == list.end()) continue;
+  for (const size_t at : opens_that_promote(process_, provider)) {
     Repair one;
-    one.flags.push_back({FlagChange::kDropGlobal, *call.name});
+    one.flags.push_back({FlagChange::kDropGlobal, *process_.trace().calls[at].name});
     all = combine(all, one);
     add(std::move(one));
   }
@@ -88,12 +79,10 @@ void Collector::propose_drops(ObjectId provider) {
 }
 
 void Collector::propose_deepbind(ObjectId consumer) {
-  const uint32_t at = objects_[consumer].call;
-  const auto& calls = process_.trace().calls;
-  if (at == kNone || at >= calls.size() || calls[at].kind != CallKind::kDlopen || !calls[at].name)
-    return;
+  std::string name = open_that_mapped(process_, consumer);
+  if (name.empty()) return;
   Repair repair;
-  repair.flags.push_back({FlagChange::kAddDeepbind, *calls[at].name});
+  repair.flags.push_back({FlagChange::kAddDeepbind, std::move(name)});
   add(std::move(repair));
 }
 
@@ -136,6 +125,29 @@ int risk_of(const Repair& repair) {
   for (const FlagRule& rule : repair.flags)
     risk = std::max(risk, rule.change == FlagChange::kDropGlobal ? 3 : 5);
   return risk;
+}
+
+std::vector<size_t> opens_that_promote(const JudgedProcess& process, ObjectId object) {
+  const auto& calls = process.trace().calls;
+  const auto& results = process.simulation().results();
+  std::vector<size_t> opens;
+  for (size_t at = 0; at < calls.size() && at < results.size(); at++) {
+    const LoaderCall& call = calls[at];
+    const ObjectId opened = results[at].object;
+    if (call.kind != CallKind::kDlopen || !(call.flags & kRtldGlobal) || !call.name ||
+        opened == kNone)
+      continue;
+    const auto& list = process.simulation().objects()[opened].search_list;
+    if (std::find(list.begin(), list.end(), object) != list.end()) opens.push_back(at);
+  }
+  return opens;
+}
+
+std::string open_that_mapped(const JudgedProcess& process, ObjectId object) {
+  const uint32_t at = process.simulation().objects()[object].call;
+  const auto& calls = process.trace().calls;
+  if (at == kNone || at >= calls.size() || calls[at].kind != CallKind::kDlopen) return "";
+  return calls[at].name.value_or("");
 }
 
 std::vector<Repair> propose_repairs(const JudgedProcess& process) {
