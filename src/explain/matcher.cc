@@ -1,22 +1,23 @@
-// A log of 100 MB has a few lines that matter. RE2 says which literals a text must contain for each
-// expression to match (FilteredRE2); the literals are searched for in one pass (literals.h), and
-// only lines that contain one are shown to the expressions that it belongs to, together with the
-// lines after it: many messages go on there. Bytes are bytes (Latin-1): no encoding is wrong.
+// A log of 100 MB has a few lines that matter. What literals a text must contain for each
+// expression to match is known (needs.h); they are searched for in one pass (literals.h), and only
+// lines that contain one are shown to the expressions that it belongs to, together with the lines
+// after it: many messages go on there. Bytes are bytes (Latin-1): no encoding is wrong.
 #include "explain/matcher.h"
 
 #include <fmt/format.h>
-#include <re2/filtered_re2.h>
 #include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <mutex>
 #include <tuple>
 #include <unordered_map>
 
 #include "base/together.h"
 #include "explain/literals.h"
 #include "explain/log_text.h"
+#include "explain/needs.h"
 #include "explain/shapes.h"
 
 namespace cohabit::explain {
@@ -37,10 +38,6 @@ constexpr size_t kLinesBack = 16;  // a window's, and empty ones
 constexpr size_t kWorthComparing = 2048;
 constexpr unsigned kLongestWait = 63;
 
-// Patterns that go on in the next lines are apart: of a line that was there before they alone are
-// tried. To compile all takes 20 ms; in two threads less: one has the first and the third shelf.
-constexpr size_t kShelves = 3;
-constexpr size_t kGoingOn = 0;
 // What was seen in one part of a text is new again in the next: as few parts as there are commonly
 // processors, of one size, so that none is waited for.
 constexpr size_t kSmall = size_t{8} << 20;  // in one part
@@ -91,26 +88,10 @@ void Matcher::Window::move_to(std::string_view log, size_t hit) {
   }
 }
 
-// A pattern that the last lines only are shown to.
-struct Matcher::LastLine {
-  Pattern pattern;
-  std::unique_ptr<RE2> expression;
-};
-
-// Some of the patterns, and the literals that they need.
-struct Matcher::Shelf {
-  std::unique_ptr<re2::FilteredRE2> expressions;
-  std::vector<std::string> words;
-  size_t first = 0, end = 0;              // patterns
-  size_t first_word = 0, word_count = 0;  // of all words
-  size_t failed = 0;                      // the first that is no expression; `end`: none
-
-  void fill(const std::vector<Pattern>& patterns);
-  bool has_word(int word) const {
-    const auto at = static_cast<size_t>(word);
-    return at >= first_word && at < first_word + word_count;
-  }
-  std::vector<int> potentials(const std::vector<int>& words_there) const;
+// Compiled when it is tried first: most texts need few of them.
+struct Matcher::Expression {
+  std::once_flag once;
+  std::unique_ptr<RE2> compiled;
 };
 
 struct Matcher::Search {
@@ -134,99 +115,25 @@ Matcher::Matcher(Matcher&&) noexcept = default;
 Matcher& Matcher::operator=(Matcher&&) noexcept = default;
 Matcher::~Matcher() = default;
 
-std::string Matcher::what_is(const std::vector<Mechanism>& mechanisms, size_t id) const {
-  return fmt::format("data/mechanisms, {}: the pattern {}",
-                     mechanisms[patterns_[id].mechanism].slug, patterns_[id].text);
-}
-
-void Matcher::list(const std::vector<Mechanism>& mechanisms) {
-  for (uint32_t i = 0; i < mechanisms.size(); i++) {
-    const auto add = [&](uint32_t index, bool is_tell, std::string_view text) {
-      const bool goes_on = text.find("\\n") != text.npos || text.find("\\s") != text.npos;
-      patterns_.push_back({i, index, is_tell, goes_on, text});
-    };
-    for (uint32_t j = 0; j < mechanisms[i].signals.size(); j++)
-      if (!mechanisms[i].signals[j].at_end) add(j, false, mechanisms[i].signals[j].pattern);
-    for (uint32_t j = 0; j < mechanisms[i].tells.size(); j++)
-      add(j, true, mechanisms[i].tells[j].pattern);
-  }
-  std::stable_partition(patterns_.begin(), patterns_.end(),
-                        [](const Pattern& pattern) { return pattern.goes_on; });
-}
-
-void Matcher::Shelf::fill(const std::vector<Pattern>& patterns) {
-  RE2::Options options(RE2::Latin1);
-  options.set_log_errors(false);
-  expressions = std::make_unique<re2::FilteredRE2>(static_cast<int>(Literals::kShortest));
-  int id = 0;
-  for (failed = first; failed < end; failed++)
-    if (expressions->Add(patterns[failed].text, options, &id) != RE2::NoError) return;
-  expressions->Compile(&words);
-}
-
-std::vector<int> Matcher::Shelf::potentials(const std::vector<int>& words_there) const {
-  std::vector<int> own, found;
-  for (const int word : words_there)
-    if (has_word(word)) own.push_back(word - static_cast<int>(first_word));
-  expressions->AllPotentials(own, &found);
-  return found;
-}
-
-Result<void> Matcher::compile(const std::vector<Mechanism>& mechanisms) {
-  shelves_.resize(kShelves);
-  const auto going_on = static_cast<size_t>(std::count_if(
-      patterns_.begin(), patterns_.end(), [](const Pattern& pattern) { return pattern.goes_on; }));
-  shelves_[kGoingOn].end = going_on;
-  shelves_[1].end = std::min(going_on + patterns_.size() / 2, patterns_.size());
-  shelves_[2].end = patterns_.size();
-  for (size_t i = 1; i < kShelves; i++) shelves_[i].first = shelves_[i - 1].end;
-  together(kShelves, [this](size_t i) { shelves_[i].fill(patterns_); });
-  std::vector<std::string> words;
-  std::string unfiltered;
-  for (Shelf& shelf : shelves_) {
-    if (shelf.failed < shelf.end)
-      return fail(what_is(mechanisms, shelf.failed) + " is not a regular expression of RE2");
-    for (const int id : shelf.potentials({}))
-      unfiltered.append("\n").append(what_is(mechanisms, shelf.first + static_cast<size_t>(id)));
-    shelf.first_word = words.size();
-    shelf.word_count = shelf.words.size();
-    std::move(shelf.words.begin(), shelf.words.end(), std::back_inserter(words));
-  }
-  if (!unfiltered.empty())
-    return fail(
-        fmt::format("these patterns have no literal of {} characters that every match "
-                    "contains:{}",
-                    Literals::kShortest, unfiltered));
-  literals_ = std::make_unique<Literals>(std::move(words));
-  return {};
-}
-
-Result<void> Matcher::compile_last(const std::vector<Mechanism>& mechanisms) {
-  RE2::Options options(RE2::Latin1);
-  options.set_log_errors(false);
-  for (uint32_t i = 0; i < mechanisms.size(); i++)
-    for (uint32_t j = 0; j < mechanisms[i].signals.size(); j++) {
-      const Signal& signal = mechanisms[i].signals[j];
-      if (!signal.at_end) continue;
-      auto expression = std::make_unique<RE2>(signal.pattern, options);
-      if (!expression->ok())
-        return fail(
-            fmt::format("data/mechanisms, {}: the pattern {} is not a regular expression "
-                        "of RE2",
-                        mechanisms[i].slug, signal.pattern));
-      last_lines_.push_back({{i, j, false, false, signal.pattern}, std::move(expression)});
-    }
-  return {};
-}
-
 Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
   Matcher matcher;
-  matcher.list(mechanisms);
+  matcher.patterns_ = patterns_of(mechanisms);
+  matcher.needs_ = &needs_of_patterns();
+  if (fingerprint_of(matcher.patterns_) != matcher.needs_->fingerprint)
+    return fail(
+        "these mechanisms are not the ones that the command was built with: build it again");
+  matcher.literals_ = std::make_unique<Literals>(
+      std::vector<std::string>(matcher.needs_->words.begin(), matcher.needs_->words.end()));
+  matcher.goes_on_.resize(matcher.needs_->words.size());
+  for (size_t i = 0; i < matcher.goes_on_.size(); i++)
+    matcher.goes_on_[i] = matcher.needs_->any_use(
+        i, [&](size_t pattern) { return matcher.patterns_[pattern].goes_on; });
   matcher.shapes_ = std::make_unique<Shapes>();
   for (const Pattern& pattern : matcher.patterns_) matcher.shapes_->name_numbers_of(pattern.text);
-  if (auto done = matcher.compile(mechanisms); !done) return tl::unexpected<Error>(done.error());
-  if (auto done = matcher.compile_last(mechanisms); !done)
-    return tl::unexpected<Error>(done.error());
+  matcher.first_last_line_ = matcher.patterns_.size();
+  for (const Pattern& pattern : last_line_patterns_of(mechanisms))
+    matcher.patterns_.push_back(pattern);
+  matcher.expressions_ = std::make_unique<Expression[]>(matcher.patterns_.size());
   return matcher;
 }
 
@@ -251,28 +158,25 @@ const std::vector<size_t>& Matcher::expressions_for(Search& search,
                                                     const std::vector<int>& words) const {
   if (search.expressions.size() >= kRemembered) search.expressions.clear();
   const auto [entry, is_new] = search.expressions.try_emplace(hash_of(words));
-  if (is_new)
-    for (const Shelf& shelf : shelves_)
-      for (const int id : shelf.potentials(words))
-        entry->second.push_back(shelf.first + static_cast<size_t>(id));
+  if (is_new) entry->second = needs_->met_by(words);
   return entry->second;
 }
 
+// That each can be compiled was seen when the table of needs was made.
 const RE2& Matcher::expression(size_t id) const {
-  if (id >= patterns_.size()) return *last_lines_[id - patterns_.size()].expression;
-  const Shelf& shelf = *std::find_if(shelves_.begin(), shelves_.end(),
-                                     [&](const Shelf& one) { return id < one.end; });
-  return shelf.expressions->GetRE2(static_cast<int>(id - shelf.first));
-}
-
-const Matcher::Pattern& Matcher::pattern(size_t id) const {
-  return id < patterns_.size() ? patterns_[id] : last_lines_[id - patterns_.size()].pattern;
+  Expression& expression = expressions_[id];
+  std::call_once(expression.once, [&] {
+    RE2::Options options(RE2::Latin1);
+    options.set_log_errors(false);
+    expression.compiled = std::make_unique<RE2>(patterns_[id].text, options);
+  });
+  return *expression.compiled;
 }
 
 // What a pattern is shown of a window; `$` is the end of that.
 std::string_view Matcher::shown_of(const Window& window, size_t id) const {
   return std::string_view(window.text)
-      .substr(0, pattern(id).goes_on ? window.text.npos : window.first_line);
+      .substr(0, patterns_[id].goes_on ? window.text.npos : window.first_line);
 }
 
 bool Matcher::matches(size_t id, const Window& window) const {
@@ -314,7 +218,7 @@ void Matcher::add_captures(std::string_view text, const Match& match,
 }
 
 Match Matcher::match_of(size_t id, size_t line, size_t hit) const {
-  const Pattern& of = pattern(id);
+  const Pattern& of = patterns_[id];
   return {of.mechanism, of.index, of.is_tell, static_cast<uint32_t>(id), line, hit};
 }
 
@@ -333,7 +237,7 @@ void Matcher::try_expressions(Search& search, size_t hit, Look look) const {
   } else {
     search.going_on.clear();
     std::copy_if(search.words.begin(), search.words.end(), std::back_inserter(search.going_on),
-                 [this](int word) { return shelves_[kGoingOn].has_word(word); });
+                 [this](int word) { return goes_on_[static_cast<size_t>(word)]; });
     try_those(search.going_on, true);
   }
   if (found.empty()) return;
@@ -404,9 +308,8 @@ void Matcher::search_end(std::string_view text, std::vector<Match>& matches) con
     const size_t begin = line_begin(text, at);
     const std::string_view line = without_prefix(text.substr(begin, at - begin));
     const re2::StringPiece piece(line.data(), line.size());
-    for (size_t i = 0; i < last_lines_.size(); i++)
-      if (RE2::PartialMatch(piece, *last_lines_[i].expression))
-        matches.push_back(match_of(patterns_.size() + i, begin, begin));
+    for (size_t id = first_last_line_; id < patterns_.size(); id++)
+      if (RE2::PartialMatch(piece, expression(id))) matches.push_back(match_of(id, begin, begin));
     if (begin == at) break;
     at = begin;
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "explain/knowledge.h"
+#include "explain/patterns.h"
 
 namespace re2 {
 class RE2;
@@ -15,6 +15,7 @@ class RE2;
 namespace cohabit::explain {
 
 class Literals;
+struct Needs;
 class Shapes;
 
 // A pattern that was found: a signal of a mechanism, or a tell.
@@ -30,7 +31,8 @@ struct Match {
 
 class Matcher {
  public:
-  // An error names the pattern that is not a regular expression, or that no literal can filter.
+  // Of the embedded mechanisms: what the patterns need was worked out when the command was built.
+  // An error if they are others.
   static Result<Matcher> make(const std::vector<Mechanism>& mechanisms);
   Matcher(Matcher&&) noexcept;
   Matcher& operator=(Matcher&&) noexcept;
@@ -48,21 +50,10 @@ class Matcher {
 
  private:
   Matcher();
-  struct Pattern {
-    uint32_t mechanism = 0, index = 0;
-    bool is_tell = false;
-    bool goes_on = false;   // in the next lines
-    std::string_view text;  // the mechanism's
-  };
-  struct Shelf;
   struct Search;
   struct Window;
-  std::string what_is(const std::vector<Mechanism>& mechanisms, size_t id) const;
-  struct LastLine;
-  void list(const std::vector<Mechanism>& mechanisms);
-  Result<void> compile_last(const std::vector<Mechanism>& mechanisms);
+  struct Expression;
   void search_end(std::string_view text, std::vector<Match>& matches) const;
-  Result<void> compile(const std::vector<Mechanism>& mechanisms);
   void search_part(Search& search, size_t begin, size_t end) const;
   // A line that was there before, but for numbers that say nothing, may be followed by others.
   enum class Look : uint8_t { kAll, kWhatFollows, kNone };
@@ -72,16 +63,16 @@ class Matcher {
   void words_of(std::string_view text, std::vector<int>& words) const;
   const std::vector<size_t>& expressions_for(Search& search, const std::vector<int>& words) const;
   void try_expressions(Search& search, size_t hit, Look look) const;
-  // Of the patterns, then of those for the last lines.
-  const Pattern& pattern(size_t id) const;
   const re2::RE2& expression(size_t id) const;
   std::string_view shown_of(const Window& window, size_t id) const;
   bool matches(size_t id, const Window& window) const;
   Match match_of(size_t id, size_t line, size_t hit) const;
 
-  std::vector<Pattern> patterns_;
-  std::vector<Shelf> shelves_;  // of patterns, one after the other
-  std::vector<LastLine> last_lines_;
+  std::vector<Pattern> patterns_;  // in the end those for the last lines
+  size_t first_last_line_ = 0;
+  std::unique_ptr<Expression[]> expressions_;  // by pattern
+  const Needs* needs_ = nullptr;
+  std::vector<bool> goes_on_;  // by literal: whether a pattern that goes on needs it
   std::unique_ptr<Literals> literals_;
   std::unique_ptr<Shapes> shapes_;
 };

@@ -1,0 +1,32 @@
+// The expressions of all mechanisms, in the order in which everything about them is kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explain/knowledge.h"
+
+namespace cohabit::explain {
+
+// Of a signal of a mechanism, or of a tell.
+struct Pattern {
+  uint32_t mechanism = 0, index = 0;
+  bool is_tell = false;
+  bool goes_on = false;   // in the next lines
+  std::string_view text;  // the mechanism's
+};
+
+// Those that are looked for anywhere, first the ones that go on.
+std::vector<Pattern> patterns_of(const std::vector<Mechanism>& mechanisms);
+// Those that the last lines only are shown to.
+std::vector<Pattern> last_line_patterns_of(const std::vector<Mechanism>& mechanisms);
+
+// "data/mechanisms, SLUG: the pattern TEXT", for messages.
+std::string what_is(const std::vector<Mechanism>& mechanisms, const Pattern& pattern);
+
+// Tells whether two lists are the same.
+uint64_t fingerprint_of(const std::vector<Pattern>& patterns);
+
+}  // namespace cohabit::explain
