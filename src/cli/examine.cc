@@ -17,7 +17,6 @@
 #include "findings/fingerprint.h"
 #include "findings/rule.h"
 #include "report/tsv.h"
-#include "sim/planned_process.h"
 #include "sim/simulation.h"
 
 namespace cohabit {
@@ -66,105 +65,6 @@ void add_unknowns(const Machine& machine, const Sequence& sequence,
     add(fmt::format("and {} more point{} that only a running program decides",
                     points.size() - kMostPoints, points.size() - kMostPoints == 1 ? "" : "s"));
 }
-
-bool is_below(const std::string& path, const std::string& directory) {
-  return !directory.empty() && path.starts_with(directory + "/");
-}
-
-// What the program's own modules import, those that no installer brought.
-std::vector<std::string> imports_of(const World& world, const python::Plan& plan) {
-  std::unordered_set<std::string_view> own = {"__main__"}, seen;
-  for (const python::PlannedModule& module : plan.modules) {
-    const auto& sites = world.python->site_directories;
-    const bool installed =
-        module.path.empty() || is_below(module.path, world.python->standard_library) ||
-        std::any_of(sites.begin(), sites.end(),
-                    [&](const std::string& site) { return is_below(module.path, site); });
-    if (!installed) own.insert(module.name);
-  }
-  std::vector<std::string> imports;
-  for (const auto& [importer, name] : plan.wanted)
-    if (own.contains(importer) && seen.insert(name).second) imports.push_back(name);
-  return imports;
-}
-
-}  // namespace
-
-python::Finder& finder_of(World& world) {
-  if (!world.finder)
-    world.finder.emplace(world.kept ? world.kept->tree() : world.tree, *world.python);
-  return *world.finder;
-}
-
-namespace {
-
-// The plan of an earlier run, if ld.so would answer to its opens as it did then.
-bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
-  return std::all_of(plan.opens.begin(), plan.opens.end(), [&](const python::PlannedOpen& open) {
-    return process.open(open.name, open.flags, open.caller).value_or("") == open.error;
-  });
-}
-
-// One process from its start; `kept`, if given, is what it would open, else that is worked out.
-// False: what was kept is wrong.
-bool plan_process(World& world, const python::PlanRequest& request,
-                  std::optional<python::Plan> kept, Sequence& sequence) {
-  sequence.trace.start = sim::start_of(*world.python, world.machine, request.environment);
-  sim::Options settings;
-  settings.cache = &world.bindings;
-  settings.constructors = world.later ? &*world.later : nullptr;
-  sim::Simulation simulation(world.images, world.machine, sequence.trace.start, settings);
-  sim::PlannedProcess process(simulation);
-  if (kept && !open_again(*kept, process)) return false;
-  sequence.plan = kept ? std::move(*kept)
-                       : python::make_plan(finder_of(world), world.images, world.distributions,
-                                           process, request, world.plans);
-  sequence.trace.calls = process.calls();
-  return true;
-}
-
-}  // namespace
-
-Sequence plan_request(World& world, const python::PlanRequest& request) {
-  Sequence sequence;
-  std::optional<python::Plan> kept = world.kept ? world.kept->find(request) : std::nullopt;
-  if (!kept || !plan_process(world, request, std::move(kept), sequence)) {
-    plan_process(world, request, std::nullopt, sequence);
-    if (world.kept) world.kept->add(request, *sequence.plan);
-  }
-  for (const python::PlanEvent& event : sequence.plan->events)
-    if (event.kind == python::PlanEvent::kVariable)
-      world.variables_sought.insert(sequence.plan->sought[event.index]);
-  return sequence;
-}
-
-Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
-                       const std::map<std::string, std::string>& environment) {
-  python::PlanRequest request;
-  request.imports = imports;
-  request.environment = environment;
-  Sequence sequence = plan_request(world, request);
-  sequence.imports = imports;
-  return sequence;
-}
-
-Sequence plan_program(World& world, const Program& program,
-                      const std::map<std::string, std::string>& environment) {
-  python::PlanRequest request;
-  request.code_file = program.file;
-  request.run_module = program.module;
-  request.directory = program.directory;
-  request.arguments = program.arguments;
-  request.environment = environment;
-  if (program.notebook) request.code = program.notebook->code;
-  Sequence sequence = plan_request(world, request);
-  sequence.program = program.title;
-  if (program.notebook) python::name_cells(*program.notebook, program.file, *sequence.plan);
-  sequence.imports = imports_of(world, *sequence.plan);
-  return sequence;
-}
-
-namespace {
 
 // The findings of one order, as they come: those that are known from other orders are only named.
 class OrderFindings {
@@ -326,11 +226,9 @@ Result<void> examine_orders(World& world, const std::vector<std::string>& module
                             const std::map<std::string, std::string>& environment,
                             report::Report& report, const std::function<void()>& before_judging) {
   OrderPlans plans(world, environment);
-  Progress progress(modules.size() * modules.size());
-  for (const std::string& module : modules) {
-    progress.step("import " + module);
-    plans.alone(module);
-  }
+  Progress progress(1 + modules.size() * (modules.size() - 1));
+  progress.step(fmt::format("import each of {}", fmt::join(modules, ", ")));
+  plans.plan_each(modules);
   before_judging();
   for (const std::vector<std::string>& order : orders_of(modules)) {
     if (order.size() == 1) {

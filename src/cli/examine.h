@@ -28,20 +28,25 @@
 
 namespace cohabit {
 
-// Facts that all processes of one environment share.
-struct World {
-  explicit World(const Tree& files) : tree(files), images(files), captures(images) {}
-  const Tree& tree;
+// What is learned of files while processes are planned and simulated: for one thread at a time.
+struct PlanTools {
+  explicit PlanTools(const Tree& files) : images(files) {}
   Images images;
+  sim::BindingCache bindings;
+  std::optional<sim::LaterOpens> later;  // of processes that are planned; nothing: no Python
+  std::optional<python::Finder> finder;
+  python::PlanCache plans;
+};
+
+// Facts that all processes of one environment share.
+struct World : PlanTools {
+  explicit World(const Tree& files) : PlanTools(files), tree(files), captures(images) {}
+  const Tree& tree;
   std::optional<Interpreter> python;
   Distributions distributions;
   Machine machine;
-  sim::BindingCache bindings;
   CaptureFacts captures;
-  std::optional<python::Finder> finder;
-  python::PlanCache plans;
   std::unique_ptr<KeptPlans> kept;         // of earlier runs; null: none are used
-  std::optional<sim::LaterOpens> later;    // of processes that are planned; nothing: no Python
   std::set<std::string> variables_sought;  // by the code that was planned so far
 };
 
@@ -80,6 +85,9 @@ Sequence plan_request(World& world, const python::PlanRequest& request);
 // What an import would open, in a process that is never started. `environment`: its variables.
 Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment);
+// The same for each of some modules alone, as many at a time as there are processors.
+std::vector<Sequence> plan_each(World& world, const std::vector<std::string>& modules,
+                                const std::map<std::string, std::string>& environment);
 // The same for a program.
 Sequence plan_program(World& world, const Program& program,
                       const std::map<std::string, std::string>& environment);

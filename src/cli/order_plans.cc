@@ -45,6 +45,14 @@ std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence
   return simulation;
 }
 
+void OrderPlans::plan_each(const std::vector<std::string>& modules) {
+  std::vector<std::string> unknown;
+  for (const std::string& module : modules)
+    if (!alone_.contains(module)) unknown.push_back(module);
+  std::vector<Sequence> planned = cohabit::plan_each(world_, unknown, environment_);
+  for (size_t i = 0; i < unknown.size(); i++) alone_.emplace(unknown[i], std::move(planned[i]));
+}
+
 const Sequence& OrderPlans::alone(const std::string& module) {
   const auto known = alone_.find(module);
   if (known != alone_.end()) return known->second;
@@ -53,6 +61,7 @@ const Sequence& OrderPlans::alone(const std::string& module) {
 
 // Nothing: it has to be planned in full.
 std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules) {
+  plan_each(modules);
   std::optional<Sequence> joined;
   for (size_t i = 1; i < modules.size(); i++) {
     joined = join_sequences(world_, joined ? *joined : alone(modules[0]), alone(modules[i]));

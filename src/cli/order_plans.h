@@ -25,6 +25,8 @@ class OrderPlans {
   OrderPlans(World& world, std::map<std::string, std::string> environment)
       : world_(world), environment_(std::move(environment)) {}
 
+  // Of these modules, all that are not known yet.
+  void plan_each(const std::vector<std::string>& modules);
   const Sequence& alone(const std::string& module);
   // Of two or more.
   PlannedOrder plan(const std::vector<std::string>& modules);

@@ -129,6 +129,7 @@ void RepairCase::plan_all() {
     return;
   }
   const auto modules = request_.with.empty() ? find_frameworks(world_) : request_.with;
+  plans_.plan_each(modules);
   for (const auto& imports : orders_of(modules)) {
     orders_.push_back(plan_imports(imports));
     orders_.back().simulation.reset();  // all of them at once would be gigabytes

@@ -37,6 +37,8 @@ class LaterOpens : public ConstructorOpens {
   // `gpu`: whether a driver is there, or assumed.
   LaterOpens(bool gpu, Facts facts) : gpu_(gpu), facts_(std::move(facts)) {}
 
+  // One that knows as much of distributions, and no library: for other images.
+  LaterOpens afresh() const { return {gpu_, facts_}; }
   bool has_gpu() const { return gpu_; }
   void assume_gpu() {
     gpu_ = true;
