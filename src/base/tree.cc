@@ -133,6 +133,9 @@ constexpr size_t kReadAtOnce = 1 << 16;
 std::optional<std::string> read_descriptor(int fd, uint64_t limit) {
   std::string text;
   char buffer[kReadAtOnce];
+  // One allocation instead of one for each doubling. A hint: the file may grow, or say nothing.
+  if (struct stat status{}; ::fstat(fd, &status) == 0 && status.st_size > 0)
+    text.reserve(std::min(static_cast<uint64_t>(status.st_size), limit));
   while (true) {
     const ssize_t count = ::read(fd, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <future>
-#include <iterator>
 #include <set>
 
 #include "base/variables.h"
@@ -186,27 +184,6 @@ Result<void> prepare_gpu(const DoctorOptions& options, const cuda::GpuHost& host
   const bool asked = options.assume_gpu || !options.host.driver.empty() || !options.host.sm.empty();
   return asked ? assume_gpu(world, host.has_driver()) : assume_gpu_that_is_there(world, host);
 }
-
-// What files and metadata say, found on another core while the plans are made.
-class AboutEnvironment {
- public:
-  AboutEnvironment(const World& world, EnvironmentOptions options)
-      : report_(std::async(std::launch::async | std::launch::deferred,
-                           [&world, options = std::move(options)] {
-                             report::Report report;
-                             examine_environment(world, report, options);
-                             return report;
-                           })) {}
-  // Once, and before anything is judged: one cause is one finding.
-  void add_to(report::Report& report) {
-    report::Report own = report_.get();
-    std::move(own.findings.begin(), own.findings.end(), std::back_inserter(report.findings));
-    std::move(own.unknowns.begin(), own.unknowns.end(), std::back_inserter(report.unknowns));
-  }
-
- private:
-  std::future<report::Report> report_;
-};
 
 // Processes that are never started.
 Result<void> examine_planned(const DoctorOptions& options, const Subject& subject, World& world,

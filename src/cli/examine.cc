@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -261,6 +262,20 @@ void examine_environment(const World& world, report::Report& report, Environment
   auto& unknowns = report.unknowns;
   for (const std::string& problem : world.python->problems) unknowns.push_back(problem);
   for (const std::string& problem : world.distributions.problems()) unknowns.push_back(problem);
+}
+
+AboutEnvironment::AboutEnvironment(const World& world, EnvironmentOptions options)
+    : report_(std::async(std::launch::async | std::launch::deferred,
+                         [&world, options = std::move(options)] {
+                           report::Report report;
+                           examine_environment(world, report, options);
+                           return report;
+                         })) {}
+
+void AboutEnvironment::add_to(report::Report& report) {
+  report::Report own = report_.get();
+  std::move(own.findings.begin(), own.findings.end(), std::back_inserter(report.findings));
+  std::move(own.unknowns.begin(), own.unknowns.end(), std::back_inserter(report.unknowns));
 }
 
 void number_findings(report::Report& report) {

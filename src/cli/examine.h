@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -121,6 +122,16 @@ void soften_what_is_not_loaded(report::Report& report);
 // Everything that metadata and files say about the environment itself. Asks nothing that a plan
 // changes: both may go on at the same time.
 void examine_environment(const World& world, report::Report& report, EnvironmentOptions options);
+// The same on another core, while the plans are made. The world outlives it.
+class AboutEnvironment {
+ public:
+  AboutEnvironment(const World& world, EnvironmentOptions options);
+  // Once, and before anything is judged: one cause is one finding.
+  void add_to(report::Report& report);
+
+ private:
+  std::future<report::Report> report_;
+};
 // Worst first, ids made anew; orders follow, and forget what is suppressed.
 void number_findings(report::Report& report);
 

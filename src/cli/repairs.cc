@@ -82,7 +82,9 @@ class RepairCase {
   std::map<std::vector<std::string>, Ownership> ownerships_;
   std::map<std::string, std::string> variables_;
   OrderPlans plans_;
+  std::optional<AboutEnvironment> about_;  // nothing: nobody asked
   std::vector<Order> orders_;
+  MoreOrders more_;
   size_t asked_ = 0;
   std::unordered_map<std::string, std::string> ids_;  // by cause
   std::unordered_map<std::string, int> counts_;       // by code
@@ -130,11 +132,8 @@ void RepairCase::plan_all() {
   }
   const auto modules = request_.with.empty() ? find_frameworks(world_) : request_.with;
   plans_.plan_each(modules);
-  for (const auto& imports : orders_of(modules)) {
-    orders_.push_back(plan_imports(imports));
-    orders_.back().simulation.reset();  // all of them at once would be gigabytes
-  }
-  asked_ = orders_.size();
+  more_.asked = orders_of(modules);
+  asked_ = more_.asked.size();
 }
 
 Result<void> RepairCase::prepare() {
@@ -144,6 +143,7 @@ Result<void> RepairCase::prepare() {
       read_machine(world_.tree, world_.python->elf_machine, "", world_.python->elf_interpreter);
   if (request_.cache && request_.root.empty())
     world_.kept = KeptPlans::open(*world_.python, world_.distributions);
+  if (request_.effects) about_.emplace(world_, EnvironmentOptions());
   plan_all();
   return {};
 }
@@ -157,14 +157,13 @@ SearchResult RepairCase::search() {
     for (const auto& [name, value] : environment) wanted.environment[name] = value;
     return plan(wanted, order.imports);
   };
-  MoreOrders more;
-  more.plan = [&](const std::vector<std::string>& imports) { return plan_imports(imports); };
+  more_.plan = [&](const std::vector<std::string>& imports) { return plan_imports(imports); };
   if (asked_ == 1) {
-    more.others = other_orders(request_.imports);
+    more_.others = other_orders(request_.imports);
     for (const std::string& module : request_.imports)
-      if (request_.imports.size() > 1) more.alone.push_back({module});
+      if (request_.imports.size() > 1) more_.alone.push_back({module});
   }
-  return search_repairs(facts(), orders_, more, planner);
+  return search_repairs(facts(), orders_, more_, planner);
 }
 
 // Keeps an error, each cause once; gives its id.
@@ -181,9 +180,9 @@ std::string RepairCase::keep(const Finding& finding, report::RepairReport& repor
 
 // What files and metadata alone say: nothing that a launch could clear.
 void RepairCase::add_environment_findings(report::RepairReport& report) {
-  if (!request_.effects || !request_.replay.empty()) return;
+  if (!about_) return;
   report::Report environment;
-  examine_environment(world_, environment, {});
+  about_->add_to(environment);
   for (const Finding& finding : environment.findings)
     if (finding.severity == Severity::kError) keep(finding, report);
 }

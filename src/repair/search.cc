@@ -32,7 +32,11 @@ class Search {
  public:
   Search(const RepairFacts& facts, std::vector<Order>& orders, const MoreOrders& more,
          const Planner& planner)
-      : facts_(facts), orders_(orders), more_(more), asked_(orders.size()), planner_(planner) {}
+      : facts_(facts),
+        orders_(orders),
+        more_(more),
+        asked_(orders.size() + more.asked.size()),
+        planner_(planner) {}
 
   SearchResult run();
 
@@ -312,6 +316,7 @@ void Search::finish() {
 
 SearchResult Search::run() {
   judge_as_they_are();
+  judge_more(more_.asked);
   if (unsound_asked_.empty()) return std::move(result_);
   judge_more(more_.others);
   search_order();

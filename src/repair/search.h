@@ -27,14 +27,15 @@ struct SearchResult {
 
 // Orders that are only planned when the search wants them.
 struct MoreOrders {
+  std::vector<std::vector<std::string>> asked;  // are to work too
   std::vector<std::vector<std::string>>
       others;  // of the same modules: where the one asked for clashes
   std::vector<std::vector<std::string>> alone;  // each module: where no launch repairs that one
   std::function<Order(const std::vector<std::string>& imports)> plan;
 };
 
-// `orders`: those that are to work; what else was looked at is added behind them, and tells whether
-// a repair is sound in every order.
+// `orders`: those that are to work, and are planned; what else was looked at is added behind them,
+// and tells whether a repair is sound in every order.
 SearchResult search_repairs(const RepairFacts& facts, std::vector<Order>& orders,
                             const MoreOrders& more, const Planner& planner);
 
