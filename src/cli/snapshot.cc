@@ -110,14 +110,22 @@ Result<int> snapshots(const SnapshotOptions& options) {
   const auto store = open_store(*environment, Store::Access::kRead);
   if (!store) return tl::unexpected<Error>(store.error());
   std::vector<Snapshot> heads;
+  std::vector<std::string> damaged;
   for (const std::string& name : store->names()) {
     auto head = store->read(name, false);
-    if (!head) return tl::unexpected<Error>(head.error());
-    heads.push_back(std::move(*head));
+    if (head)
+      heads.push_back(std::move(*head));
+    else
+      damaged.push_back(fmt::format("{}; `cohabit snapshots --remove {} --env {}` takes it away",
+                                    head.error().message, shell_word(name),
+                                    shell_word(environment->prefix)));
   }
   const std::string text =
       options.format == "json" ? report::snapshots_json(heads) : report::snapshots_full(heads);
-  if (auto done = print_report(text); !done) return tl::unexpected<Error>(done.error());
+  const bool says_none = heads.empty() && !damaged.empty() && options.format != "json";
+  if (auto done = print_report(says_none ? "" : text); !done)
+    return tl::unexpected<Error>(done.error());
+  if (!damaged.empty()) return fail(fmt::format("{}", fmt::join(damaged, "\n")));
   return 0;
 }
 

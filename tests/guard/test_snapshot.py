@@ -204,6 +204,13 @@ def test_damaged_and_hostile_stores(environment, call, tmp_path: Path) -> None:
     body = text[:text.rindex(b"end\t")].replace(b"share/man/beta.1", b"share/../../../x")
     file.write_bytes(body + b"end\t" + hashlib.sha256(body).hexdigest().encode() + b"\n")
     assert "a line that is none" in call(environment, "restore", "a", code=2).stderr
+    call(environment, "snapshot", "b")
+    file.write_bytes(text.replace(b"beta.py", b"beta.pz", 1))
+    listed = call(environment, "snapshots", code=2)
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["b"]
+    assert str(file) in listed.stderr and "snapshots --remove a" in listed.stderr
+    call(environment, "snapshots", "--remove", "a")
+    assert call(environment, "snapshots").stdout.startswith("b ")
     shutil.rmtree(environment.root / ".cohabit")
     (environment.root / ".cohabit").symlink_to(tmp_path)
     call(environment, "snapshot", "a", code=2)

@@ -191,11 +191,9 @@ Result<Snapshot> parse_snapshot(std::string_view text, bool with_files) {
   if (!text.starts_with(kFirstLine))
     return fail("it is no snapshot of this version of Cohabit: expected \"cohabit-snapshot 1\"");
   Snapshot snapshot;
-  if (with_files) {
-    const auto content = checked(text);
-    if (!content) return fail("it is damaged: its last line is not the hash of the others");
-    text = *content;
-  }
+  const auto content = checked(text);
+  if (!content) return fail("it is damaged: its last line is not the hash of the others");
+  text = *content;
   text.remove_prefix(kFirstLine.size());
   const size_t files = text.find("\nfiles\n");
   if (files == text.npos) return fail("it is damaged: it has no list of files");

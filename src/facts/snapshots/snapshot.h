@@ -61,7 +61,7 @@ struct Snapshot {
 
 // Lines of fields; the last one has the hash of all others, so that a damaged file is known as one.
 std::string format_snapshot(const Snapshot& snapshot);
-// `with_files` false: the head only, and nothing is checked.
+// `with_files` false: the head only, of a text whose hash is right.
 Result<Snapshot> parse_snapshot(std::string_view text, bool with_files = true);
 
 // Tabs, line breaks and "%" as %09, %0a, %25.
