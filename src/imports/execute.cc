@@ -540,6 +540,8 @@ Flow Interpreter::execute_import_from(const Stmt& statement) {
     if (alias.name == "*") return execute_star_import(module);
     Ref value = import_from(module, alias.name);
     if (!value) return Flow::kRaise;
+    if (value->type == Type::kOpaque)
+      if (Ref served = import_served(module, name, alias.name)) value = served;
     bind(alias.bound.empty() ? alias.name : alias.bound, value);
   }
   return Flow::kNext;

@@ -269,7 +269,16 @@ class Interpreter {
   bool may_need(const std::string& native, std::string_view wanted);
   const NativeStrings* strings_of(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
+  Ref import_below_replaced(std::string_view name, Ref parent);
   Ref ask_custom_finders(std::string_view name);
+  // typed_names.cc
+  struct TypedName {
+    std::string module, name;
+  };
+  std::optional<TypedName> typed_name(const ModuleSpec& file, std::string_view name, int& left);
+  bool serves_on_demand(Ref module, std::string_view name);
+  // What `full`, which is `module`, gives for a name that it has not yet; null: it does not say.
+  Ref import_served(Ref module, const std::string& full, std::string_view name);
   Ref load_by_custom(std::string_view name, Ref spec);
   Module* new_module(const ModuleSpec& spec);
   // The version of the one distribution that provides this package; for modules whose native part

@@ -102,12 +102,7 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
                  fmt::format("import of {} halted; None in sys.modules", name));
   }
   Module* package = as<Module>(parent, Type::kModule);
-  if (parent && !package) {
-    // A package that code put into sys.modules: its submodules are its own affair.
-    Ref value = opaque(name);
-    dict_set(sys_modules_, name, value);
-    return value;
-  }
+  if (parent && !package) return import_below_replaced(name, parent);
   std::optional<ModuleSpec> spec;
   if (!parent) {
     spec = find_spec(name);
@@ -133,6 +128,33 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
   }
   note_sought(PlanEvent::kMissing, name);
   return raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
+}
+
+// A package that code put into sys.modules: what is in its __path__ is found there, or in that of
+// the package which it replaced; other submodules are its own affair.
+Ref Interpreter::import_below_replaced(std::string_view name, Ref parent) {
+  if (Instance* package = as<Instance>(parent, Type::kInstance)) {
+    std::vector<std::string> search;
+    bool raised = false;
+    Sequence* path = sequence_of(find_attribute(package, "__path__", &raised));
+    if (raised) clear_raised();
+    if (path) {
+      for (Ref item : path->items)
+        if (const std::string_view* text = text_of(item)) search.emplace_back(*text);
+    } else if (auto replaced = finder_.find_dotted(parent_of(name))) {
+      search = replaced->search;
+    }
+    if (const auto spec = finder_.find(name, search)) {
+      Ref module = load_spec(*spec);
+      if (module) package->names[keep(last_of(name))] = module;
+      return module;
+    }
+    if (Ref custom = ask_custom_finders(name)) return custom;
+    if (raised_) return nullptr;
+  }
+  Ref value = opaque(name);
+  dict_set(sys_modules_, name, value);
+  return value;
 }
 
 // Finders that programs put on sys.meta_path are asked where the path has nothing. (In reality

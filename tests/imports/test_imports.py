@@ -69,6 +69,26 @@ SCENARIOS: dict[str, dict[str, str]] = {
                      "        return getattr(importlib.import_module(self._target), name)\n"
                      "tool = Lazy('tool', 'm_tool')\nunused = Lazy('unused', 'm_x')\n",
         "m_tool.py": "def run(): pass\n", "m_x.py": ""},
+    "names that a package serves on demand": {
+        "app.py": "from m_pkg import Tool, Deep\nfrom m_pkg.near import other\n",
+        "m_pkg/__init__.py": "import os, sys, re, importlib\nfrom types import ModuleType\nfrom typing import TYPE_CHECKING\n"
+                             "class Lazy(ModuleType):\n"
+                             "    def __init__(self, name, file):\n"
+                             "        super().__init__(name)\n"
+                             "        self.__path__ = [os.path.dirname(file)]\n        self._homes = {}\n"
+                             "        for entry in sorted(os.listdir(self.__path__[0])):\n"
+                             "            with open(os.path.join(self.__path__[0], entry)) if entry.endswith('.py') else open(os.devnull) as text:\n"
+                             "                for made in re.findall(r'^class (\\w+)', text.read(), re.M):\n"
+                             "                    self._homes[made] = entry[:-3]\n"
+                             "    def __getattr__(self, name):\n"
+                             "        if name == 'Deep':\n"
+                             "            return importlib.import_module('.sub', self.__name__).Deep\n"
+                             "        if name not in self._homes:\n            raise AttributeError(name)\n"
+                             "        return getattr(importlib.import_module('.' + self._homes[name], self.__name__), name)\n"
+                             "if TYPE_CHECKING:\n    from .sub import *\n    from .tool import Tool\n    from .x import Unused\n"
+                             "else:\n    sys.modules[__name__] = Lazy(__name__, __file__)\n",
+        "m_pkg/tool.py": "import m_a\nclass Tool: pass\n", "m_pkg/x.py": "class Unused: pass\n", "m_pkg/near.py": "other = 1\n",
+        "m_pkg/sub.py": "import m_b\nDeep = 1\n", "m_a.py": "", "m_b.py": ""},
     "relative": {
         "app.py": "import m_pkg.sub.leaf\n",
         "m_pkg/__init__.py": "", "m_pkg/near.py": "", "m_pkg/sub/__init__.py": "",

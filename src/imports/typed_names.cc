@@ -1,0 +1,103 @@
+// Names that a package serves when they are asked for. What its code does then is often beyond us
+// (it reads its own files, keeps tables by what is installed); but such a package tells type
+// checkers in an `if TYPE_CHECKING:` block where each name comes from (PEP 484, PEP 562), and that
+// is what it does.
+#include <algorithm>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+namespace {
+
+constexpr int kMostFiles = 4000;  // looked through for one name
+
+bool is_type_checking(const Stmt& statement) {
+  if (statement.kind != StmtKind::kIf || statement.exprs.empty() || !statement.exprs[0])
+    return false;
+  const Expr& condition = *statement.exprs[0];
+  return (condition.kind == ExprKind::kName || condition.kind == ExprKind::kAttribute) &&
+         condition.text == "TYPE_CHECKING";
+}
+
+bool makes_name(const Stmt& statement, std::string_view name) {
+  if (statement.kind == StmtKind::kFunction || statement.kind == StmtKind::kClass)
+    return statement.name == name;
+  if (statement.kind != StmtKind::kAssign && statement.kind != StmtKind::kAnnotated) return false;
+  const size_t targets = statement.kind == StmtKind::kAssign ? statement.exprs.size() - 1 : 1;
+  return std::any_of(statement.exprs.begin(),
+                     statement.exprs.begin() + static_cast<ptrdiff_t>(targets),
+                     [&](const Expr* target) {
+                       return target && target->kind == ExprKind::kName && target->text == name;
+                     });
+}
+
+// The absolute module of a `from` statement in this file; empty: beyond the top.
+std::string origin_of(const ModuleSpec& file, const Stmt& statement) {
+  if (statement.level == 0) return std::string(statement.name);
+  std::string base = file.name;
+  for (uint32_t i = file.is_package() ? 1 : 0; i < statement.level; i++) {
+    const size_t dot = base.rfind('.');
+    if (dot == base.npos) return "";
+    base.resize(dot);
+  }
+  return statement.name.empty() ? base : base + "." + std::string(statement.name);
+}
+
+}  // namespace
+
+// Where this file tells type checkers that a name is, or makes it itself.
+std::optional<Interpreter::TypedName> Interpreter::typed_name(const ModuleSpec& file,
+                                                              std::string_view name, int& left) {
+  if (file.kind != ModuleKind::kSource || left-- <= 0) return std::nullopt;
+  if (!file.is_package()) {
+    const auto text = tree().read_text(file.path);
+    if (!text || text->find(name) == text->npos) return std::nullopt;
+  }
+  const Syntax* syntax = parse(file.path);
+  if (!syntax) return std::nullopt;
+  std::vector<std::string> whole;  // modules of which all names are taken
+  for (const Stmt* statement : syntax->module()) {
+    if (makes_name(*statement, name)) return TypedName{file.name, std::string(name)};
+    if (!is_type_checking(*statement)) continue;
+    for (const Stmt* inner : statement->body) {
+      if (inner->kind != StmtKind::kImportFrom) continue;
+      const std::string origin = origin_of(file, *inner);
+      for (const Alias& alias : inner->aliases) {
+        if (alias.name == "*") whole.push_back(origin);
+        if ((alias.bound.empty() ? alias.name : alias.bound) == name)
+          return TypedName{origin, std::string(alias.name)};
+      }
+    }
+  }
+  for (const std::string& origin : whole) {
+    const auto found = origin.empty() ? std::nullopt : finder_.find_dotted(origin);
+    if (!found) continue;
+    if (auto typed = typed_name(*found, name, left)) return typed;
+  }
+  return std::nullopt;
+}
+
+bool Interpreter::serves_on_demand(Ref module, std::string_view name) {
+  if (Module* plain = as<Module>(module, Type::kModule))
+    return plain->names.contains("__getattr__") && !plain->names.contains(name);
+  Instance* replaced = as<Instance>(module, Type::kInstance);
+  return replaced && !replaced->names.contains(name) &&
+         class_attribute(replaced->of, "__getattr__") != nullptr;
+}
+
+Ref Interpreter::import_served(Ref module, const std::string& full, std::string_view name) {
+  if (!serves_on_demand(module, name)) return nullptr;
+  const auto file = finder_.find_dotted(full);
+  int left = kMostFiles;
+  const auto typed = file ? typed_name(*file, name, left) : std::nullopt;
+  if (!typed || typed->module.empty() || typed->module == full) return nullptr;
+  // What it refuses is told when the name is used: such a package has something in its place.
+  Ref home = import_dotted(typed->module);
+  Ref value = home ? import_from(home, typed->name) : nullptr;
+  if (!value) clear_raised();
+  if (home && value && value->type == Type::kOpaque)
+    if (Ref further = import_served(home, typed->module, typed->name)) return further;
+  return value;
+}
+
+}  // namespace cohabit::python
