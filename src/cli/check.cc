@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <set>
 
 #include "actions/check/check.h"
 #include "actions/check/inputs.h"
@@ -13,6 +15,8 @@
 #include "cli/examine.h"
 #include "cli/place_options.h"
 #include "cli/report_options.h"
+#include "cli/worse.h"
+#include "facts/python/requirement.h"
 #include "report/check.h"
 
 namespace cohabit {
@@ -76,6 +80,19 @@ std::string draw(const CheckOptions& options, const report::Check& check) {
   return report::full(check, wants_colour());
 }
 
+// By default what guard refuses: errors, and warnings about what is there and worked.
+bool is_refused(const report::Check& check, const Distributions& there, const std::string& level) {
+  const std::vector<Finding>& findings = check.report.findings;
+  if (!level.empty()) return reaches(findings, level);
+  if (std::any_of(check.changes.begin(), check.changes.end(),
+                  [](const auto& change) { return change.replaces_framework; }))
+    return true;
+  std::set<std::string> names;
+  for (const Distribution& one : there.all()) names.insert(normal_name(one.name));
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& finding) { return is_worse(finding, names); });
+}
+
 Result<int> run_check(const CheckOptions& options) {
   if (auto good = check_report_options(options.format, options.fail_on); !good)
     return tl::unexpected<Error>(good.error());
@@ -87,9 +104,7 @@ Result<int> run_check(const CheckOptions& options) {
     if (!found) return tl::unexpected<Error>(found.error());
     configuration = std::move(*found);
   }
-  const std::string level = !options.fail_on.empty()        ? options.fail_on
-                            : configuration.fail_on.empty() ? "error"
-                                                            : configuration.fail_on;
+  const std::string level = options.fail_on.empty() ? configuration.fail_on : options.fail_on;
   const Tree tree("");
   World world(tree);
   if (auto found = choose_whole_environment(world, options.environment); !found)
@@ -114,7 +129,7 @@ Result<int> run_check(const CheckOptions& options) {
   number_findings(check.report);
   if (auto done = print_report(draw(options, check)); !done)
     return tl::unexpected<Error>(done.error());
-  return reaches(check.report.findings, level) ? 1 : 0;
+  return is_refused(check, world.distributions, level) ? 1 : 0;
 }
 
 }  // namespace
@@ -128,7 +143,9 @@ void add_check_command(CLI::App& app, int& exit_code) {
       "The environment's own installer resolves (pip, else uv), with its own configuration; of "
       "wheels "
       "on\nservers only their lists of files are read.\n"
-      "Exit code: 0 nothing at or above --fail-on, 1 findings, 2 Cohabit failed.");
+      "Exit code: 0 guard would let it through, 1 it would not (or findings at or above "
+      "--fail-on),\n"
+      "2 Cohabit failed.");
   command->add_option("requirements", options->requirements, "As for pip: 'torch>=2', a wheel");
   command->add_option("-r,--requirement", options->files,
                       "A requirements file, or what else the installer reads");
@@ -149,8 +166,10 @@ void add_check_command(CLI::App& app, int& exit_code) {
                     "what doctor finds there that it does not find today");
   command->add_option("--format", options->format, "full, concise, json, sarif or github")
       ->capture_default_str();
-  command->add_option("--fail-on", options->fail_on,
-                      "error (default), warning, note or never: when the exit code is 1");
+  command->add_option(
+      "--fail-on", options->fail_on,
+      "error, warning, note or never: when the exit code is 1 (default: where guard would "
+      "refuse: errors, and warnings that break what is there)");
   command->add_flag("--no-config", options->no_configuration, "Read no configuration");
   command->callback([options, &exit_code] { exit_code = exit_code_of(run_check(*options)); });
 }

@@ -63,11 +63,16 @@ Result<void> refuse_other_places(const std::vector<std::string>& command) {
                     "anything back: leave it out, or run the installer alone",
                     what));
   };
+  // pip takes the beginning of an option's name for it, if no other begins so ("--pre" is one).
+  constexpr size_t kShortest = 4;
+  const auto means = [](std::string_view word, std::string_view place) {
+    if (place.size() == 2) return word.starts_with(place);
+    const std::string_view name = word.substr(0, word.find('='));
+    return name.size() >= kShortest && name != "--pre" && place.starts_with(name);
+  };
   for (const std::string& word : command)
     for (const std::string& place : kPlaces)
-      if (word == place ||
-          (place.size() > 2 ? word.starts_with(place + "=") : word.starts_with(place)))
-        return refusal(place);
+      if (means(word, place)) return refusal(place);
   if (is_uv(command)) return {};
   for (const char* name : {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"}) {
     const char* value = std::getenv(name);

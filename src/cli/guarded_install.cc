@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "actions/ask.h"
 #include "actions/check/check.h"
 #include "actions/check/command.h"
 #include "actions/snapshots/installer.h"
@@ -47,11 +48,14 @@ class Guard {
   void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
   std::string way_back() const { return restore_command_of(environment_.prefix, kept_.name); }
   bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
+  std::string cannot_start() const;
+  bool has_lost_python() const;
   bool brings_broken(const std::vector<PackageChange>& changes, const Examination& now) const;
 
   const GuardedInstall& install_;
   KeptEnvironment environment_;
   Store store_;
+  bool starts_ = false;                            // the interpreter, before the install
   std::optional<std::set<std::string>> expected_;  // normal names of what would change
   Examination before_;
   RunsAround runs_;
@@ -99,6 +103,7 @@ bool Guard::is_refused() {
 
 void Guard::run_before() {
   if (!install_.verify) return;
+  starts_ = cannot_start().empty();
   const auto done = runs_.run_before(environment_.python.executable, before_.verdicts, expected_);
   if (!done) say_guarding("not run before: {}", done.error().message);
 }
@@ -109,13 +114,14 @@ Result<void> Guard::keep() {
   before_ = std::move(*examination);
   run_before();
   SnapshotNotes notes = notes_of(environment_, before_, store_.salt());
-  notes.reason = fmt::format("before `{}`", install_.what);
+  notes.reason = without_credentials(fmt::format("before `{}`", install_.what));
   notes.is_automatic = true;
   auto taken = take_snapshot(store_, environment_.claims, new_snapshot_name(store_, "guard-"),
                              std::move(notes), {});
   if (!taken) return tl::unexpected<Error>(taken.error());
   kept_ = std::move(taken->snapshot);
-  return store_.write_journal({Journal::Action::kInstall, kept_.name, install_.what});
+  return store_.write_journal(
+      {Journal::Action::kInstall, kept_.name, without_credentials(install_.what)});
 }
 
 Result<void> Guard::take_back(const Snapshot& now) {
@@ -199,6 +205,25 @@ bool Guard::brings_broken(const std::vector<PackageChange>& changes, const Exami
   return !broken->empty();
 }
 
+// What python says when it does not even start; empty: it does.
+std::string Guard::cannot_start() const {
+  const auto answer = hear_program({environment_.python.executable, "-I", "-B", "-c", "pass"});
+  if (!answer) return answer.error().message;
+  if (exit_code_of_process(answer->status) == 0) return "";
+  std::string_view said = answer->errors;
+  while (said.ends_with('\n')) said.remove_suffix(1);
+  return said.empty() ? fmt::format("exit code {}", exit_code_of_process(answer->status))
+                      : std::string(said.substr(said.rfind('\n') + 1));
+}
+
+bool Guard::has_lost_python() const {
+  const std::string said = starts_ ? cannot_start() : "";
+  if (!said.empty())
+    say_guarding("{} started and does not any more: {}", environment_.python.executable,
+                 report::printable(said));
+  return !said.empty();
+}
+
 // The installer was content.
 Result<int> Guard::judge_change(const Snapshot& now, int status) {
   const auto after = find_kept_environment(environment_.python.executable);
@@ -215,7 +240,7 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   for (const PackageChange& change : changes) say_guarding("{}", report::package_change(change));
   if (!worse.empty()) tell_worse(worse, *after);
   // What is known to be worse need not be run.
-  if (worse.empty() && !is_broken(changes, after->distributions) &&
+  if (worse.empty() && !has_lost_python() && !is_broken(changes, after->distributions) &&
       !brings_broken(changes, *examination)) {
     say_guarding("nothing that worked is worse; take it back with `{}`", way_back());
     return finish(status);

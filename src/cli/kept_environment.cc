@@ -1,8 +1,10 @@
 #include "cli/kept_environment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 
 #include "actions/locks/refetch.h"
@@ -11,6 +13,7 @@
 #include "cli/arguments.h"
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
+#include "facts/host/mounts.h"
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
 #include "report/printable.h"
@@ -63,8 +66,68 @@ Result<void> read_again(KeptEnvironment& environment) {
   return {};
 }
 
+namespace {
+
+bool is_below(const std::string& path, const std::string& directory) {
+  return path.starts_with(directory + "/");
+}
+
+// Files are put back by renaming, which does not reach into another mount; and what lies behind a
+// link that leads out of the environment is not the environment's.
+Result<void> check_can_be_kept(const KeptEnvironment& environment) {
+  const Tree tree("");
+  const std::vector<std::string> mounts = mount_points_below(environment.prefix);
+  for (const std::string& site : environment.python.site_directories) {
+    const auto real = tree.real_path(site);
+    if (!real) continue;
+    const bool is_its =
+        is_below(site, environment.python.prefix) || is_below(site, environment.prefix);
+    if (is_its && !is_below(*real, environment.prefix))
+      return fail(fmt::format(
+          "{} leads to {}, out of the environment {}: what is installed there cannot be kept "
+          "and put back. Have the packages in the environment itself",
+          site, *real, environment.prefix));
+    for (const std::string& mount : mounts)
+      if (mount == *real || is_below(mount, *real) || is_below(*real, mount))
+        return fail(fmt::format(
+            "{} is a mount of its own in the environment {}: what is there cannot be kept and put "
+            "back together with the rest. Unmount it, or have all of the environment in one mount",
+            mount, environment.prefix));
+  }
+  return {};
+}
+
+// Of packages whose directory is a link to elsewhere.
+void tell_links_out(const KeptEnvironment& environment) {
+  constexpr size_t kShown = 3;
+  const Tree tree("");
+  std::vector<std::string> out;
+  for (const std::string& site : environment.python.site_directories) {
+    if (!is_below(site, environment.python.prefix) && !is_below(site, environment.prefix)) continue;
+    for (const std::string& name : tree.list(site)) {
+      const std::string path = site + "/" + name;
+      const auto status = tree.read_link(path) ? tree.stat(path) : tl::make_unexpected(ENOENT);
+      const auto real = status && status->is_directory() ? tree.real_path(path) : std::nullopt;
+      if (real && !is_below(*real, environment.prefix)) out.push_back(path);
+    }
+  }
+  if (out.empty()) return;
+  const size_t more = out.size() - std::min(out.size(), kShown);
+  out.resize(out.size() - more);
+  fmt::print(stderr, "of what lies outside of the environment only the links are kept: {}{}\n",
+             report::printable(fmt::format("{}", fmt::join(out, ", "))),
+             more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+}  // namespace
+
 Result<Store> open_store(KeptEnvironment& environment, Store::Access access) {
   disk::take_limits_as_failures();
+  if (access == Store::Access::kChange) {
+    if (auto good = check_can_be_kept(environment); !good)
+      return tl::unexpected<Error>(good.error());
+    tell_links_out(environment);
+  }
   {
     auto store = Store::open(environment.prefix, access);
     if (!store || !store->exists()) return store;

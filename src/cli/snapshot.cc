@@ -95,6 +95,14 @@ Result<int> remove_snapshots(const SnapshotOptions& options, KeptEnvironment& en
   for (const std::string& name : options.remove)
     if (auto found = read_snapshot(*store, name); !found && !store->has(name))
       return tl::unexpected<Error>(found.error());
+  // What the others hold has to be known before anything goes.
+  for (const std::string& name : store->names())
+    if (std::find(options.remove.begin(), options.remove.end(), name) == options.remove.end())
+      if (auto other = store->read(name); !other)
+        return fail(
+            fmt::format("{}: which bytes it holds is not known, so nothing was removed; "
+                        "remove it too",
+                        other.error().message));
   for (const std::string& name : options.remove)
     if (auto removed = store->remove(name); !removed) return tl::unexpected<Error>(removed.error());
   if (auto removed = store->remove_unused_objects(); !removed)

@@ -51,7 +51,8 @@ std::string who_requires(const PackageChange& change, const std::vector<PackageC
 
 // Rules that say that one distribution has broken another. Doctor warns of them, since what is
 // broken may never be used; to somebody who installs it is a reason to stop.
-const std::set<std::string, std::less<>> kBreaking = {"FI001", "FI002", "PY001", "PY002", "PY005"};
+const std::set<std::string, std::less<>> kBreaking = {"FI001", "FI002", "FI003",
+                                                      "PY001", "PY002", "PY005"};
 
 // It is about a distribution that was there before: of a new one we do not know that it ever
 // worked.

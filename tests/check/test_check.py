@@ -378,7 +378,7 @@ def test_a_wheel_may_be_named_by_its_place(environment, ask, tmp_path: Path):
     wheel = made.make_wheel(wheels, "zz-user", "1", {"shared/__init__.py": b"other = 1\n"}, requires=("needed",))
     made.make_wheel(wheels, "needed", "3")
     for word in (str(wheel), f"zz-user @ {wheel.as_uri()}"):
-        report = ask(environment, word, "--no-index", "--find-links", wheels)
+        report = ask(environment, word, "--no-index", "--find-links", wheels, code=1)
         assert kinds(report) == {"zz-user": ("added", None, "1"), "needed": ("added", None, "3")}
         assert [one["code"] for one in report["findings"]] == ["FI001"], report["findings"]
         because = {one["name"].lower(): one["because"] for one in report["changes"]}

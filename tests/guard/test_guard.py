@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -195,10 +196,40 @@ def test_another_version_of_a_framework_is_asked_for_by_name(call, tmp_path: Pat
     done = call(root, "guard", "--", *install, "vision", code=1)
     assert "torch 2.6 -> 2.5 (vision -> torch==2.5), which was not asked for" in done.stderr
     assert world.differences(before, world.walk(root)) == {}
-    said = call(root, "check", "--no-index", "--find-links", str(tmp_path), "vision")
+    said = call(root, "check", "--no-index", "--find-links", str(tmp_path), "vision", code=1)
     assert "\ntorch 2.6 -> 2.5 (vision -> torch==2.5), which was not asked for" in said.stdout
     call(root, "guard", "--", *install, "vision", "torch==2.5")
     assert list(root.glob("lib/python3*/site-packages/torch-2.5.dist-info"))
+
+
+def test_python_that_does_not_start_is_taken_back(environment, call) -> None:
+    before = environment.walk()
+    code = 'environment.install("gamma", "0.1", {"sitecustomize.py": b"raise SystemExit(\'no\')"})'
+    done = call(environment, "guard", "--", *installer(environment, code), code=1)
+    assert "started and does not any more" in done.stderr and "taken back" in done.stderr
+    assert world.differences(before, environment.walk()) == {}
+
+
+def test_no_credentials_are_kept(environment, call) -> None:
+    code = 'environment.install("gamma", "0.1", {"gamma.py": b""})'
+    call(environment, "guard", "--", *installer(environment, code), "https://user:s3cret@host.invalid/simple")
+    listed = call(environment, "snapshots").stdout
+    assert "host.invalid" in listed and "s3cret" not in listed
+    for kept in (environment.root / ".cohabit/snapshots").iterdir():
+        assert b"s3cret" not in kept.read_bytes()
+
+
+def test_packages_behind_a_link_are_not_kept(environment, call, tmp_path: Path) -> None:
+    shutil.move(environment.site / "beta.py", tmp_path / "beta.py")
+    (tmp_path / "far").mkdir()
+    (environment.site / "far").symlink_to(tmp_path / "far")
+    assert "only the links are kept" in call(environment, "snapshot", "one").stderr
+    site = environment.site
+    shutil.move(site, tmp_path / "elsewhere")
+    site.symlink_to(tmp_path / "elsewhere")
+    for command in (["snapshot", "two"], ["guard", "--", *installer(environment, "pass")]):
+        done = call(environment, *command, code=2 if command[0] == "snapshot" else 125)
+        assert "out of the environment" in done.stderr
 
 
 @pytest.mark.parametrize("works", [False, True])

@@ -173,10 +173,12 @@ Result<bool> Taking::read_files(const std::vector<size_t>& unread) {
 }
 
 // Small files that no installer claims are the ones that are written in place: hooks (.pth),
-// scripts and settings, the user's own modules, conda's history. They get a copy.
+// scripts and settings, the user's own modules, conda's history. They get a copy. So do scripts
+// that installers claim: they make them, and no wheel has their bytes.
 bool Taking::may_be_written_in_place(const Entry& entry) const {
   constexpr uint64_t kSmall = 64 << 10;
-  return entry.size <= kSmall && !claims_.contains(entry.path) && !entry.path.ends_with(".pyc");
+  const bool is_made = entry.path.starts_with("bin/") || !claims_.contains(entry.path);
+  return entry.size <= kSmall && is_made && !entry.path.ends_with(".pyc");
 }
 
 // The object that holds this file's bytes from now on; empty: the file is gone.
