@@ -105,7 +105,7 @@ void tell_links_out(const KeptEnvironment& environment) {
   for (const std::string& site : environment.python.site_directories) {
     if (!is_below(site, environment.python.prefix) && !is_below(site, environment.prefix)) continue;
     for (const std::string& name : tree.list(site)) {
-      const std::string path = site + "/" + name;
+      const std::string path = fmt::format("{}/{}", site, name);
       const auto status = tree.read_link(path) ? tree.stat(path) : tl::make_unexpected(ENOENT);
       const auto real = status && status->is_directory() ? tree.real_path(path) : std::nullopt;
       if (real && !is_below(*real, environment.prefix)) out.push_back(path);

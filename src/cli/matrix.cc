@@ -286,14 +286,19 @@ void add_matrix_command(CLI::App& app, int& exit_code) {
       "          cohabit matrix torch --for \"driver 535, sm_75, python 3.10\"\n"
       "          cohabit matrix --for here\n"
       "From tables that come with this command; nothing is downloaded.\n"
-      "Exit code: 0; 1 where nothing is known of what was asked for, or nothing fits; 2 Cohabit\n"
-      "failed.");
+      "Exit code: 0; 1 where no build or pair is known of what was asked for, or nothing fits; 2\n"
+      "Cohabit failed, or does not know a name.");
   command->add_option("frameworks", options->frameworks,
                       "Modules or distributions: torch, paddlepaddle-gpu, torch==2.8; two or more: "
                       "the pairs of them");
-  command->add_option("--for", options->wanted,
-                      "A machine: \"driver 535, sm_75, python 3.10\" (also glibc 2.31, cuda 12.6, "
-                      "x86_64, aarch64, here)");
+  CLI::Option* wanted = command->add_option(
+      "--for", options->wanted,
+      "A machine: \"driver 535, sm_75, python 3.10\" (also glibc 2.31, cuda 12.6, "
+      "x86_64, aarch64, here)");
+  wanted->check([](const std::string& text) {
+    return text.find_first_not_of(' ') == text.npos ? std::string("names no machine")
+                                                    : std::string();
+  });
   command->add_option("--index-for", options->indexes,
                       "cu126=URL: the address of an index with builds for that CUDA");
   command->add_option("--python", options->python, "Only what has wheels for this Python: 3.11");

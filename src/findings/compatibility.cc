@@ -52,13 +52,24 @@ Result<void> read_fact(std::string_view fact, WantedMachine& wanted) {
     if (!sm) return not_a_fact(fact, "is no compute capability (sm_75, sm 7.5)");
     wanted.sms.push_back(sm);
   } else if (name == "python") {
-    wanted.python = cuda::parse_python(value);
-    if (!wanted.python) return not_a_fact(fact, "is no version of Python 3 (python 3.10)");
+    const auto python = cuda::parse_python(value);
+    if (!python) return not_a_fact(fact, "is no version of Python 3 (python 3.10)");
+    if (wanted.python && wanted.python != python)
+      return not_a_fact(fact, "is the second Python: say one");
+    wanted.python = python;
   } else if (name == "driver" || name == "glibc" || name == "cuda") {
     if (!is_number_with_points(value)) return not_a_fact(fact, "has no version behind its name");
+    constexpr size_t kLongestNumber = 6;  // of a part: more is a slip of the keyboard
+    for (const std::string_view part : split(value, '.'))
+      if (part.size() > kLongestNumber) return not_a_fact(fact, "is no version that there is");
     if (name == "glibc" && value.find('.') == value.npos)
       return not_a_fact(fact, "is no version of glibc (glibc 2.31)");
-    (name == "driver" ? wanted.driver : name == "glibc" ? wanted.glibc : wanted.cuda) = value;
+    std::string& known = name == "driver"  ? wanted.driver
+                         : name == "glibc" ? wanted.glibc
+                                           : wanted.cuda;
+    if (!known.empty() && known != value)
+      return not_a_fact(fact, fmt::format("is the second {}: the first is {}", name, known));
+    known = value;
   } else {
     const auto near = nearest_name(name, {"driver", "sm", "python", "glibc", "cuda", "here"});
     return not_a_fact(fact, near ? fmt::format("is no fact (did you mean {}?)", *near)

@@ -187,6 +187,9 @@ def test_nothing_fits_says_why(matrix, ask):
 
 
 def test_minor_version_compatibility_is_said(matrix):
+    for slip, said in (("driver 535, driver 550", "second driver"), ("driver 2147483648", "no version that there is"), (" ", "no machine"),
+                       ("python 3.10, python 3.11", "second Python")):
+        assert said in matrix("torch", "--for", slip, code=None).stderr, slip
     text = matrix("tensorflow==2.21.0", "--for", "driver 535.104.05, x86_64").stdout
     assert "by minor-version compatibility: what it compiles for itself may need driver 555.42.02" in text
 

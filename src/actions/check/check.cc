@@ -98,7 +98,7 @@ Result<Outcome> check_install(const Installer& installer, const Interpreter& pyt
   const Tree tree("");
   const EnvironmentCase before(tree, python, present);
   const EnvironmentCase after(tree, expected->python(), expected->distributions());
-  const auto requested = requested_of(request.arguments);
+  const auto requested = requested_of(request.arguments, MarkerEnvironment::of(python));
   const auto chains = find_chains(after, requested);
   for (ExpectedChange& change : outcome.changes)
     if (const auto chain = chains.find(normal_name(change.name)); chain != chains.end())

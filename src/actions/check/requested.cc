@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "actions/check/check.h"
+#include "actions/check/inputs.h"
 #include "actions/check/requirements_file.h"
 #include "actions/check/wheel_tags.h"
 
@@ -65,9 +66,16 @@ void add(std::string_view text, std::vector<PackageRequirement>& result) {
 }
 
 // What cannot be read is the installer's to complain of.
-void read_file_of(const std::string& path, std::vector<PackageRequirement>& result) {
+void read_file_of(const std::string& path, const MarkerEnvironment& environment,
+                  std::vector<PackageRequirement>& result) {
+  if (path.ends_with(".toml")) {
+    if (const auto input = read_input(path, Tool::kPip, environment))
+      for (const std::string& word : input->words)
+        if (!word.starts_with('-')) add(word, result);
+    return;
+  }
   RequirementLines lines;
-  if (!path.ends_with(".toml")) (void)read_requirements(path, lines);
+  (void)read_requirements(path, lines);
   for (const std::string& line : lines.requirements) add(without_options(line), result);
 }
 
@@ -77,12 +85,13 @@ bool takes_value(const std::string& option) {
   return kWithValue.contains(option);
 }
 
-std::vector<PackageRequirement> requested_of(const std::vector<std::string>& arguments) {
+std::vector<PackageRequirement> requested_of(const std::vector<std::string>& arguments,
+                                             const MarkerEnvironment& environment) {
   std::vector<PackageRequirement> result;
   for (size_t i = 0; i < arguments.size(); i++) {
     const std::string& word = arguments[i];
     if ((word == "-r" || word == "--requirement") && i + 1 < arguments.size())
-      read_file_of(arguments[++i], result);
+      read_file_of(arguments[++i], environment, result);
     else if (!word.starts_with('-') && (i == 0 || !takes_value(arguments[i - 1])))
       add(word, result);
   }
