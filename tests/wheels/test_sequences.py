@@ -24,11 +24,11 @@ VENDOR_SEQUENCES = {
     "nvshmem of another CUDA": (["nvidia-nvshmem-cu12==3.8.0"], 1, "FI001", ["nvidia-nvshmem-cu12 3.8.0", "67 files"]),
     "NCCL of another CUDA": (["nvidia-nccl-cu12==2.32.3"], 1, "FI001", ["nvidia-nccl-cu12 2.32.3", "50 files"]),
 }
-# What is asked for; check's exit code (1: an error); the rule that says what breaks, and words of it that a person
+# What is asked for; check's exit code; the rule that says what breaks, and words of it that a person
 # would look for.
 SEQUENCES = {
-    "opencv twice": (["opencv-contrib-python==4.9.0.80"], 0, "FI001", ["opencv-python", "opencv-contrib-python"]),
-    "onnxruntime over its GPU build": (["onnxruntime==1.22.0"], 0, "FI001", ["onnxruntime-gpu", "onnxruntime 1.22.0"]),
+    "opencv twice": (["opencv-contrib-python==4.9.0.80"], 1, "FI001", ["opencv-python", "opencv-contrib-python"]),
+    "onnxruntime over its GPU build": (["onnxruntime==1.22.0"], 1, "FI001", ["onnxruntime-gpu", "onnxruntime 1.22.0"]),
     "numpy 2 under wheels for 1": (["numpy==2.2.6"], 1, "PY005", ["NumPy 2.2.6", "pandas 2.1.4"]),
     "two levels down": (["flax==0.12.2"], 1, "PY005", ["NumPy 2", "pandas 2.1.4"]),
 }
