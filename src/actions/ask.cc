@@ -104,4 +104,9 @@ Result<Answer> hear_program(const std::vector<std::string>& command, const std::
   return answer;
 }
 
+std::string last_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
 }  // namespace cohabit

@@ -21,4 +21,7 @@ struct Answer {
 // where it cannot be started, or writes without end.
 Result<Answer> hear_program(const std::vector<std::string>& command, const std::string& input = "");
 
+// Of what it wrote, without the line feed: where most programs say what went wrong.
+std::string last_line(std::string text);
+
 }  // namespace cohabit

@@ -4,8 +4,6 @@
 // freed before the arena goes, and no destructor runs. Containers take it as a memory resource.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +13,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/pages.h"
 
 namespace cohabit {
 
@@ -54,20 +54,13 @@ class Arena final : public std::pmr::memory_resource {
     bytes_ += size;
     char* memory = chunks_.emplace_back(new char[std::max(size, kChunk)]).get();
     if (size > kChunk / 4) return memory;
-    populate(memory);
+#ifdef MADV_POPULATE_WRITE
+    // All pages in one call instead of a fault for each: a twentieth of a plan's time.
+    advise_pages(memory, kChunk, MADV_POPULATE_WRITE);
+#endif
     next_ = memory + size;
     left_ = kChunk - size;
     return memory;
-  }
-
-  // All pages in one call instead of a fault for each: a twentieth of a plan's time. A hint: an
-  // older kernel (before 5.14) says no.
-  static void populate(char* chunk) {
-#ifdef MADV_POPULATE_WRITE
-    constexpr uintptr_t kPage = 4096;
-    const uintptr_t begin = (reinterpret_cast<uintptr_t>(chunk) + kPage - 1) & ~(kPage - 1);
-    (void)::madvise(reinterpret_cast<void*>(begin), kChunk - kPage, MADV_POPULATE_WRITE);
-#endif
   }
 
   void* do_allocate(size_t size, size_t alignment) override { return take(size, alignment); }

@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/pages.h"
 #include "base/touch_log.h"
 
 namespace cohabit {
@@ -197,12 +198,8 @@ MappedFile::~MappedFile() {
 
 void MappedFile::populate(Bytes part) {
 #ifdef MADV_POPULATE_READ
-  constexpr uintptr_t kPage = 4096, kWorthIt = 1 << 20;
-  if (part.size() < kWorthIt) return;
-  const auto begin = reinterpret_cast<uintptr_t>(part.text().data());
-  const uintptr_t end = (begin + part.size()) & ~(kPage - 1),
-                  start = (begin + kPage - 1) & ~(kPage - 1);
-  (void)::madvise(reinterpret_cast<void*>(start), end - start, MADV_POPULATE_READ);
+  constexpr size_t kWorthIt = size_t{1} << 20;
+  if (part.size() >= kWorthIt) advise_pages(part.text().data(), part.size(), MADV_POPULATE_READ);
 #else
   (void)part;
 #endif

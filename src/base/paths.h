@@ -25,6 +25,12 @@ inline std::string_view first_part(std::string_view path) {
   return path.substr(0, path.find('/'));
 }
 
+// By text alone. A directory without a name has nothing below it.
+inline bool is_below(std::string_view path, std::string_view directory) {
+  return !directory.empty() && path.size() > directory.size() && path.starts_with(directory) &&
+         path[directory.size()] == '/';
+}
+
 // A path of at most `max_depth` parts that stays below where it starts: relative, with no empty
 // part, "." or "..", and without a NUL, which would cut it short in system calls.
 inline bool stays_below(std::string_view path, size_t max_depth = SIZE_MAX) {

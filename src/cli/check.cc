@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
-#include <set>
 
 #include "actions/check/check.h"
 #include "actions/check/inputs.h"
@@ -16,7 +14,6 @@
 #include "cli/place_options.h"
 #include "cli/report_options.h"
 #include "cli/worse.h"
-#include "facts/python/requirement.h"
 #include "report/check.h"
 
 namespace cohabit {
@@ -80,19 +77,6 @@ std::string draw(const CheckOptions& options, const report::Check& check) {
   return report::full(check, wants_colour());
 }
 
-// By default what guard refuses: errors, and warnings about what is there and worked.
-bool is_refused(const report::Check& check, const Distributions& there, const std::string& level) {
-  const std::vector<Finding>& findings = check.report.findings;
-  if (!level.empty()) return reaches(findings, level);
-  if (std::any_of(check.changes.begin(), check.changes.end(),
-                  [](const auto& change) { return change.replaces_framework; }))
-    return true;
-  std::set<std::string> names;
-  for (const Distribution& one : there.all()) names.insert(normal_name(one.name));
-  return std::any_of(findings.begin(), findings.end(),
-                     [&](const Finding& finding) { return is_worse(finding, names); });
-}
-
 Result<int> run_check(const CheckOptions& options) {
   if (auto good = check_report_options(options.format, options.fail_on); !good)
     return tl::unexpected<Error>(good.error());
@@ -129,7 +113,11 @@ Result<int> run_check(const CheckOptions& options) {
   number_findings(check.report);
   if (auto done = print_report(draw(options, check)); !done)
     return tl::unexpected<Error>(done.error());
-  return is_refused(check, world.distributions, level) ? 1 : 0;
+  // By default what guard refuses.
+  const bool is_refused =
+      level.empty() ? !refusal_of(check.report.findings, check.changes, world.distributions).empty()
+                    : reaches(check.report.findings, level);
+  return is_refused ? 1 : 0;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "actions/check/plan.h"
 #include "actions/launch.h"
+#include "base/addresses.h"
 #include "base/paths.h"
 #include "base/scratch.h"
 #include "cli/arguments.h"
@@ -90,6 +91,7 @@ Result<int> install(const GuardOptions& options, GuardedInstall install) {
   auto store = open_store(*environment, Store::Access::kChange);
   if (!store) return tl::unexpected<Error>(store.error());
   std::fflush(stdout);
+  install.what = without_credentials(std::move(install.what));  // it is kept
   install.force = options.force;
   install.verify = !options.no_verify;
   return install_guarded(install, std::move(*environment), std::move(*store));

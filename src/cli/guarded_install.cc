@@ -80,22 +80,14 @@ bool Guard::is_refused() {
   }
   expected_.emplace();
   for (const ExpectedChange& change : outcome->changes) expected_->insert(normal_name(change.name));
-  std::set<std::string> there;
-  for (const Distribution& distribution : environment_.distributions.all())
-    there.insert(normal_name(distribution.name));
-  size_t worse = 0;
-  for (const Finding& finding : outcome->findings) {
-    if (!is_worse(finding, there)) continue;
-    worse++;
-    say_guarding("would be: {}[{}]: {}", severity_name(finding.severity), finding.code,
-                 report::printable(without_credentials(finding.headline)));
-  }
-  for (const ExpectedChange& change : outcome->changes) {
-    if (!change.replaces_framework) continue;
-    worse++;
-    say_guarding("would be: {}", report::printable(without_credentials(report::unasked(change))));
-  }
-  if (worse == 0) return false;
+  const Refusal refusal =
+      refusal_of(outcome->findings, outcome->changes, environment_.distributions);
+  for (const Finding* finding : refusal.findings)
+    say_guarding("would be: {}[{}]: {}", severity_name(finding->severity), finding->code,
+                 report::printable(without_credentials(finding->headline)));
+  for (const ExpectedChange* change : refusal.replaced)
+    say_guarding("would be: {}", report::printable(without_credentials(report::unasked(*change))));
+  if (refusal.empty()) return false;
   say_guarding("{}", install_.force ? "goes on, since --force was given"
                                     : "nothing was installed; --force installs it all the same");
   return !install_.force;
@@ -114,14 +106,13 @@ Result<void> Guard::keep() {
   before_ = std::move(*examination);
   run_before();
   SnapshotNotes notes = notes_of(environment_, before_, store_.salt());
-  notes.reason = without_credentials(fmt::format("before `{}`", install_.what));
+  notes.reason = fmt::format("before `{}`", install_.what);
   notes.is_automatic = true;
   auto taken = take_snapshot(store_, environment_.claims, new_snapshot_name(store_, "guard-"),
                              std::move(notes), {});
   if (!taken) return tl::unexpected<Error>(taken.error());
   kept_ = std::move(taken->snapshot);
-  return store_.write_journal(
-      {Journal::Action::kInstall, kept_.name, without_credentials(install_.what)});
+  return store_.write_journal({Journal::Action::kInstall, kept_.name, install_.what});
 }
 
 Result<void> Guard::take_back(const Snapshot& now) {
@@ -210,10 +201,8 @@ std::string Guard::cannot_start() const {
   const auto answer = hear_program({environment_.python.executable, "-I", "-B", "-c", "pass"});
   if (!answer) return answer.error().message;
   if (exit_code_of_process(answer->status) == 0) return "";
-  std::string_view said = answer->errors;
-  while (said.ends_with('\n')) said.remove_suffix(1);
-  return said.empty() ? fmt::format("exit code {}", exit_code_of_process(answer->status))
-                      : std::string(said.substr(said.rfind('\n') + 1));
+  const std::string said = last_line(answer->errors);
+  return said.empty() ? fmt::format("exit code {}", exit_code_of_process(answer->status)) : said;
 }
 
 bool Guard::has_lost_python() const {

@@ -10,6 +10,7 @@
 #include "actions/locks/refetch.h"
 #include "actions/snapshots/take.h"
 #include "base/addresses.h"
+#include "base/paths.h"
 #include "cli/arguments.h"
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
@@ -68,8 +69,13 @@ Result<void> read_again(KeptEnvironment& environment) {
 
 namespace {
 
-bool is_below(const std::string& path, const std::string& directory) {
-  return path.starts_with(directory + "/");
+// The site directories that are the environment's by their path.
+std::vector<std::string> own_sites(const KeptEnvironment& environment) {
+  std::vector<std::string> own;
+  for (const std::string& site : environment.python.site_directories)
+    if (is_below(site, environment.python.prefix) || is_below(site, environment.prefix))
+      own.push_back(site);
+  return own;
 }
 
 // Files are put back by renaming, which does not reach into another mount; and what lies behind a
@@ -77,12 +83,10 @@ bool is_below(const std::string& path, const std::string& directory) {
 Result<void> check_can_be_kept(const KeptEnvironment& environment) {
   const Tree tree("");
   const std::vector<std::string> mounts = mount_points_below(environment.prefix);
-  for (const std::string& site : environment.python.site_directories) {
+  for (const std::string& site : own_sites(environment)) {
     const auto real = tree.real_path(site);
     if (!real) continue;
-    const bool is_its =
-        is_below(site, environment.python.prefix) || is_below(site, environment.prefix);
-    if (is_its && !is_below(*real, environment.prefix))
+    if (!is_below(*real, environment.prefix))
       return fail(fmt::format(
           "{} leads to {}, out of the environment {}: what is installed there cannot be kept "
           "and put back. Have the packages in the environment itself",
@@ -102,21 +106,16 @@ void tell_links_out(const KeptEnvironment& environment) {
   constexpr size_t kShown = 3;
   const Tree tree("");
   std::vector<std::string> out;
-  for (const std::string& site : environment.python.site_directories) {
-    if (!is_below(site, environment.python.prefix) && !is_below(site, environment.prefix)) continue;
+  for (const std::string& site : own_sites(environment))
     for (const std::string& name : tree.list(site)) {
       const std::string path = fmt::format("{}/{}", site, name);
       const auto status = tree.read_link(path) ? tree.stat(path) : tl::make_unexpected(ENOENT);
       const auto real = status && status->is_directory() ? tree.real_path(path) : std::nullopt;
       if (real && !is_below(*real, environment.prefix)) out.push_back(path);
     }
-  }
-  if (out.empty()) return;
-  const size_t more = out.size() - std::min(out.size(), kShown);
-  out.resize(out.size() - more);
-  fmt::print(stderr, "of what lies outside of the environment only the links are kept: {}{}\n",
-             report::printable(fmt::format("{}", fmt::join(out, ", "))),
-             more > 0 ? fmt::format(" and {} more", more) : "");
+  if (!out.empty())
+    fmt::print(stderr, "of what lies outside of the environment only the links are kept: {}\n",
+               report::printable(list_some(out, kShown)));
 }
 
 }  // namespace

@@ -54,9 +54,8 @@ void OrderPlans::plan_each(const std::vector<std::string>& modules) {
 }
 
 const Sequence& OrderPlans::alone(const std::string& module) {
-  const auto known = alone_.find(module);
-  if (known != alone_.end()) return known->second;
-  return alone_.emplace(module, plan_sequence(world_, {module}, environment_)).first->second;
+  plan_each({module});
+  return alone_.at(module);
 }
 
 // Nothing: it has to be planned in full.

@@ -4,6 +4,7 @@
 #include <deque>
 #include <unordered_set>
 
+#include "base/paths.h"
 #include "cli/examine.h"
 #include "imports/imported_names.h"
 
@@ -52,9 +53,7 @@ class AskedModules {
   bool is_own(const python::ModuleSpec& spec) const {
     if (spec.kind == python::ModuleKind::kBuiltin) return false;
     const std::string place = spec.path.empty() ? spec.search.front() : spec.path;
-    const auto lies_in = [&](const std::string& directory) {
-      return !directory.empty() && place.starts_with(directory + "/");
-    };
+    const auto lies_in = [&](const std::string& directory) { return is_below(place, directory); };
     return !lies_in(finder_.standard_library()) &&
            std::none_of(installed_in_.begin(), installed_in_.end(), lies_in);
   }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "base/paths.h"
 #include "base/together.h"
 #include "cli/examine.h"
 #include "sim/planned_process.h"
@@ -12,10 +13,6 @@
 
 namespace cohabit {
 namespace {
-
-bool is_below(const std::string& path, const std::string& directory) {
-  return !directory.empty() && path.starts_with(directory + "/");
-}
 
 // What the program's own modules import, those that no installer brought.
 std::vector<std::string> imports_of(const World& world, const python::Plan& plan) {
@@ -89,12 +86,10 @@ void keep(World& world, const python::PlanRequest& request, const python::Plan& 
 uint64_t work_of(World& world, const std::string& module) {
   const auto spec = finder_of(world).find_top_level(module);
   if (!spec || !spec->is_package()) return 0;
-  const std::string directory = spec->search.front() + "/";
+  const std::string& directory = spec->search.front();
   uint64_t most = 0;
   for (const Distribution& one : world.distributions.all()) {
-    const bool is_its = one.name == module ||
-                        std::any_of(one.native_files.begin(), one.native_files.end(),
-                                    [&](const auto& file) { return file.starts_with(directory); });
+    const bool is_its = one.name == module || one.has_native_files_below(directory);
     const auto record = is_its ? world.tree.stat(one.metadata + "/RECORD")
                                : tl::expected<FileStatus, int>(FileStatus{});
     if (record) most = std::max(most, record->size);
@@ -104,17 +99,19 @@ uint64_t work_of(World& world, const std::string& module) {
 
 // What takes longest goes first, and with the world's own tools: what they learn is needed again.
 void plan_at_once(World& world, const std::vector<python::PlanRequest>& requests,
-                  std::vector<std::pair<uint64_t, size_t>> left, std::vector<Sequence>& planned) {
-  std::stable_sort(left.begin(), left.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+                  std::vector<size_t> left, std::vector<Sequence>& planned) {
+  if (left.size() > 1) {
+    std::vector<uint64_t> work(requests.size());
+    for (const size_t i : left) work[i] = work_of(world, requests[i].imports[0]);
+    std::stable_sort(left.begin(), left.end(),
+                     [&](size_t a, size_t b) { return work[a] > work[b]; });
+  }
   // What stands in for a driver is known to the world's images only.
   const size_t lanes = world.machine.assumed.empty() ? std::min(left.size(), kMostAtOnce) : 1;
   std::atomic<size_t> next{1};
   const auto plan_some = [&](PlanTools& tools, size_t at) {
-    for (; at < left.size(); at = next++) {
-      const size_t request = left[at].second;
-      plan_process(world, tools, requests[request], std::nullopt, planned[request]);
-    }
+    for (; at < left.size(); at = next++)
+      plan_process(world, tools, requests[left[at]], std::nullopt, planned[left[at]]);
   };
   together(lanes, [&](size_t lane) {
     if (lane == 0) return plan_some(world, 0);
@@ -144,15 +141,14 @@ std::vector<Sequence> plan_each(World& world, const std::vector<std::string>& mo
                                 const std::map<std::string, std::string>& environment) {
   std::vector<python::PlanRequest> requests(modules.size());
   std::vector<Sequence> planned(modules.size());
-  std::vector<std::pair<uint64_t, size_t>> left;
+  std::vector<size_t> left;
   for (size_t i = 0; i < modules.size(); i++) {
     requests[i].imports = planned[i].imports = {modules[i]};
     requests[i].environment = environment;
-    if (!plan_as_kept(world, requests[i], planned[i]))
-      left.emplace_back(work_of(world, modules[i]), i);
+    if (!plan_as_kept(world, requests[i], planned[i])) left.push_back(i);
   }
-  if (!left.empty()) plan_at_once(world, requests, left, planned);
-  for (const auto& [work, i] : left) keep(world, requests[i], *planned[i].plan);
+  plan_at_once(world, requests, left, planned);
+  for (const size_t i : left) keep(world, requests[i], *planned[i].plan);
   for (const Sequence& one : planned) note(world, *one.plan);
   return planned;
 }

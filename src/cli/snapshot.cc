@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/kept_environment.h"
+#include "findings/environment.h"
 #include "findings/rule.h"
 #include "report/printable.h"
 #include "report/snapshots.h"
@@ -46,10 +47,7 @@ Result<Snapshot> read_snapshot(const Store& store, const std::string& name) {
 
 std::string some(const std::vector<std::string>& paths) {
   constexpr size_t kShown = 3;
-  std::string text;
-  for (size_t i = 0; i < std::min(paths.size(), kShown); i++)
-    text.append(i == 0 ? "" : ", ").append(report::printable(paths[i]));
-  return paths.size() > kShown ? fmt::format("{} and {} more", text, paths.size() - kShown) : text;
+  return report::printable(list_some(paths, kShown));
 }
 
 void tell_taken(const Taken& taken) {
@@ -95,17 +93,7 @@ Result<int> remove_snapshots(const SnapshotOptions& options, KeptEnvironment& en
   for (const std::string& name : options.remove)
     if (auto found = read_snapshot(*store, name); !found && !store->has(name))
       return tl::unexpected<Error>(found.error());
-  // What the others hold has to be known before anything goes.
-  for (const std::string& name : store->names())
-    if (std::find(options.remove.begin(), options.remove.end(), name) == options.remove.end())
-      if (auto other = store->read(name); !other)
-        return fail(
-            fmt::format("{}: which bytes it holds is not known, so nothing was removed; "
-                        "remove it too",
-                        other.error().message));
-  for (const std::string& name : options.remove)
-    if (auto removed = store->remove(name); !removed) return tl::unexpected<Error>(removed.error());
-  if (auto removed = store->remove_unused_objects(); !removed)
+  if (auto removed = store->remove_unused_objects(options.remove); !removed)
     return tl::unexpected<Error>(removed.error());
   return 0;
 }

@@ -87,16 +87,29 @@ std::pair<std::string, Severity> key_of(const Finding& finding, const std::strin
   return {fmt::format("{} {}", finding.code, without_numbers(finding.headline)), finding.severity};
 }
 
-std::set<std::string> names_of(const std::vector<SnapshotPackage>& packages) {
+template <class Package>
+std::set<std::string> names_of(const std::vector<Package>& packages) {
   std::set<std::string> names;
-  for (const SnapshotPackage& package : packages) names.insert(normal_name(package.name));
+  for (const Package& package : packages) names.insert(normal_name(package.name));
   return names;
+}
+
+// An error, or a warning that one of these (normal names), which were there before, is broken.
+bool is_worse(const Finding& finding, const std::set<std::string>& there) {
+  return finding.severity == Severity::kError || breaks_what_was_there(finding, there);
 }
 
 }  // namespace
 
-bool is_worse(const Finding& finding, const std::set<std::string>& there) {
-  return finding.severity == Severity::kError || breaks_what_was_there(finding, there);
+Refusal refusal_of(const std::vector<Finding>& findings, const std::vector<ExpectedChange>& changes,
+                   const Distributions& there) {
+  const std::set<std::string> names = names_of(there.all());
+  Refusal refusal;
+  for (const Finding& finding : findings)
+    if (is_worse(finding, names)) refusal.findings.push_back(&finding);
+  for (const ExpectedChange& change : changes)
+    if (change.replaces_framework) refusal.replaced.push_back(&change);
+  return refusal;
 }
 
 Worse find_worse(const Examination& before, const Examination& after,

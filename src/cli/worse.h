@@ -7,6 +7,7 @@
 
 #include "cli/kept_environment.h"
 #include "facts/snapshots/difference.h"
+#include "findings/expected.h"
 
 namespace cohabit {
 
@@ -17,9 +18,15 @@ struct Worse {
   bool empty() const { return orders.empty() && findings.empty(); }
 };
 
-// An error, or a warning that one of these distributions (normal names), which were there before,
-// is broken by another.
-bool is_worse(const Finding& finding, const std::set<std::string>& there);
+// Why a predicted install is refused. Refers to what it was made of.
+struct Refusal {
+  // Errors, and warnings that a distribution that is there would be broken by another.
+  std::vector<const Finding*> findings;
+  std::vector<const ExpectedChange*> replaced;  // frameworks that nobody named
+  bool empty() const { return findings.empty() && replaced.empty(); }
+};
+Refusal refusal_of(const std::vector<Finding>& findings, const std::vector<ExpectedChange>& changes,
+                   const Distributions& there);
 
 // Refers to `after`.
 Worse find_worse(const Examination& before, const Examination& after,

@@ -61,17 +61,9 @@ class Collector {
   }
 
   void add_from(const Stmt& one) {
-    ImportedName name{std::string(one.name), {}};
-    if (one.level != 0) {
-      std::string_view base = package_;
-      for (uint32_t i = 1; i < one.level && !base.empty(); i++) {
-        const size_t dot = base.rfind('.');
-        base = dot == base.npos ? std::string_view() : base.substr(0, dot);
-      }
-      if (base.empty()) return;  // Python raises an ImportError
-      name.module =
-          one.name.empty() ? std::string(base) : std::string(base).append(".").append(one.name);
-    }
+    auto module = absolute_import(package_, one.level, one.name);
+    if (!module) return;  // Python raises an ImportError
+    ImportedName name{std::move(*module), {}};
     for (const Alias& alias : one.aliases)
       if (alias.name != "*") name.members.emplace_back(alias.name);
     found_.names.push_back(std::move(name));
@@ -109,6 +101,19 @@ ImportedNames imported_names(const Syntax& syntax, std::string_view package) {
   ImportedNames found;
   Collector(syntax, package, 0, found).visit(syntax.module());
   return found;
+}
+
+std::optional<std::string> absolute_import(std::string_view package, uint32_t level,
+                                           std::string_view name) {
+  if (level == 0) return std::string(name);
+  for (uint32_t i = 1; i < level && !package.empty(); i++) {
+    const size_t dot = package.rfind('.');
+    package = dot == package.npos ? std::string_view() : package.substr(0, dot);
+  }
+  if (package.empty()) return std::nullopt;
+  std::string module(package);
+  if (!name.empty()) module.append(".").append(name);
+  return module;
 }
 
 }  // namespace cohabit::python

@@ -2,6 +2,8 @@
 // every function counts, nothing is run.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,5 +26,10 @@ struct ImportedNames {
 
 // `package`: the code's __package__, which relative imports start from; empty: it has none.
 ImportedNames imported_names(const Syntax& syntax, std::string_view package = "");
+
+// The absolute module that `from ..name import x` means, with `level` dots, in code of this
+// __package__; nothing if that goes beyond the top. Of level 0: the name.
+std::optional<std::string> absolute_import(std::string_view package, uint32_t level,
+                                           std::string_view name);
 
 }  // namespace cohabit::python

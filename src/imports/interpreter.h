@@ -287,7 +287,7 @@ class Interpreter {
   void note_wanted(std::string_view name);
   void install_models(Module* module);
   void install_values(Module* module);
-  std::vector<std::string> search_of(Ref parent);
+  std::vector<std::string> search_of(Ref parent, std::string_view name);
   const Syntax* parse(const std::string& path);
   void start_up();
   void run_program();

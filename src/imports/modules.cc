@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/paths.h"
 #include "imports/brings.h"
+#include "imports/imported_names.h"
 #include "imports/interpreter.h"
 
 namespace cohabit::python {
@@ -30,23 +32,28 @@ Ref Interpreter::loaded_module(std::string_view name) {
 
 std::optional<std::string> Interpreter::absolute_name(Module* from, uint32_t level,
                                                       std::string_view name) {
-  std::string base(from ? from->package : "");
-  for (uint32_t i = 1; i < level; i++) {
-    if (base.empty()) return std::nullopt;
-    base = parent_of(base);
-  }
-  if (base.empty()) return std::nullopt;
-  return name.empty() ? base : base + "." + std::string(name);
+  return absolute_import(from ? from->package : std::string_view(), level, name);
 }
 
-std::vector<std::string> Interpreter::search_of(Ref parent) {
+// Where modules below this one are looked for. What stands in sys.modules in place of a package may
+// not tell; then where those of the package are.
+std::vector<std::string> Interpreter::search_of(Ref parent, std::string_view name) {
   Module* module = as<Module>(parent, Type::kModule);
+  Instance* replaced = as<Instance>(parent, Type::kInstance);
+  if (!module && !replaced) return {};
+  bool raised = false;
+  Sequence* search = sequence_of(module ? module->names.get("__path__")
+                                        : find_attribute(replaced, "__path__", &raised));
+  if (raised) clear_raised();
   std::vector<std::string> result;
-  if (!module) return result;
-  Sequence* search = sequence_of(module->names.get("__path__"));
-  if (!search) return module->spec.search;
-  for (Ref item : search->items)
-    if (const std::string_view* text = text_of(item)) result.emplace_back(*text);
+  if (search) {
+    for (Ref item : search->items)
+      if (const std::string_view* text = text_of(item)) result.emplace_back(*text);
+  } else if (module) {
+    result = module->spec.search;
+  } else if (auto package = finder_.find_dotted(name)) {
+    result = std::move(package->search);
+  }
   return result;
 }
 
@@ -92,7 +99,7 @@ std::optional<ModuleSpec> Interpreter::find_spec(std::string_view name) {
   }
   Ref package = import_dotted(parent);
   if (!package) return std::nullopt;
-  return finder_.find(name, search_of(package));
+  return finder_.find(name, search_of(package, parent));
 }
 
 Ref Interpreter::import_one(std::string_view name, Ref parent) {
@@ -107,7 +114,7 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
   if (!parent) {
     spec = find_spec(name);
   } else {
-    spec = finder_.find(name, search_of(parent));
+    spec = finder_.find(name, search_of(parent, parent_of(name)));
   }
   if (spec) {
     Ref module = load_spec(*spec);
@@ -134,17 +141,7 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
 // the package which it replaced; other submodules are its own affair.
 Ref Interpreter::import_below_replaced(std::string_view name, Ref parent) {
   if (Instance* package = as<Instance>(parent, Type::kInstance)) {
-    std::vector<std::string> search;
-    bool raised = false;
-    Sequence* path = sequence_of(find_attribute(package, "__path__", &raised));
-    if (raised) clear_raised();
-    if (path) {
-      for (Ref item : path->items)
-        if (const std::string_view* text = text_of(item)) search.emplace_back(*text);
-    } else if (auto replaced = finder_.find_dotted(parent_of(name))) {
-      search = replaced->search;
-    }
-    if (const auto spec = finder_.find(name, search)) {
+    if (const auto spec = finder_.find(name, search_of(package, parent_of(name)))) {
       Ref module = load_spec(*spec);
       if (module) package->names[keep(last_of(name))] = module;
       return module;
@@ -201,12 +198,10 @@ Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
 
 Ref Interpreter::installed_version(const Module& module) {
   if (module.spec.name.find('.') != std::string::npos || !module.spec.is_package()) return nullptr;
-  const std::string directory =
-      module.spec.path.substr(0, module.spec.path.rfind('/') + 1);  // ".../tensorflow/"
+  const std::string directory = directory_of(module.spec.path);
   const Distribution* owner = nullptr;
   for (const Distribution& one : distributions_.all()) {
-    const auto is_inside = [&](const std::string& file) { return file.starts_with(directory); };
-    if (std::none_of(one.native_files.begin(), one.native_files.end(), is_inside)) continue;
+    if (!one.has_native_files_below(directory)) continue;
     if (owner) return nullptr;
     owner = &one;
   }
@@ -499,7 +494,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
   const bool package = module->names.contains("__path__");
   if (package && !found) {
     if (Ref known = loaded_module(full)) return known;
-    if (finder_.find(full, search_of(module))) {
+    if (finder_.find(full, search_of(module, module->spec.name))) {
       Ref submodule = import_dotted(full);
       if (submodule) return submodule;
       return nullptr;

@@ -4,6 +4,7 @@
 // is what it does.
 #include <algorithm>
 
+#include "imports/imported_names.h"
 #include "imports/interpreter.h"
 
 namespace cohabit::python {
@@ -31,16 +32,11 @@ bool makes_name(const Stmt& statement, std::string_view name) {
                      });
 }
 
-// The absolute module of a `from` statement in this file; empty: beyond the top.
-std::string origin_of(const ModuleSpec& file, const Stmt& statement) {
-  if (statement.level == 0) return std::string(statement.name);
-  std::string base = file.name;
-  for (uint32_t i = file.is_package() ? 1 : 0; i < statement.level; i++) {
-    const size_t dot = base.rfind('.');
-    if (dot == base.npos) return "";
-    base.resize(dot);
-  }
-  return statement.name.empty() ? base : base + "." + std::string(statement.name);
+std::string_view package_of(const ModuleSpec& file) {
+  const std::string_view name = file.name;
+  const size_t dot = name.rfind('.');
+  if (file.is_package()) return name;
+  return dot == name.npos ? std::string_view() : name.substr(0, dot);
 }
 
 }  // namespace
@@ -61,16 +57,17 @@ std::optional<Interpreter::TypedName> Interpreter::typed_name(const ModuleSpec& 
     if (!is_type_checking(*statement)) continue;
     for (const Stmt* inner : statement->body) {
       if (inner->kind != StmtKind::kImportFrom) continue;
-      const std::string origin = origin_of(file, *inner);
+      const auto origin = absolute_import(package_of(file), inner->level, inner->name);
+      if (!origin) continue;
       for (const Alias& alias : inner->aliases) {
-        if (alias.name == "*") whole.push_back(origin);
+        if (alias.name == "*") whole.push_back(*origin);
         if ((alias.bound.empty() ? alias.name : alias.bound) == name)
-          return TypedName{origin, std::string(alias.name)};
+          return TypedName{*origin, std::string(alias.name)};
       }
     }
   }
   for (const std::string& origin : whole) {
-    const auto found = origin.empty() ? std::nullopt : finder_.find_dotted(origin);
+    const auto found = finder_.find_dotted(origin);
     if (!found) continue;
     if (auto typed = typed_name(*found, name, left)) return typed;
   }
@@ -90,7 +87,7 @@ Ref Interpreter::import_served(Ref module, const std::string& full, std::string_
   const auto file = finder_.find_dotted(full);
   int left = kMostFiles;
   const auto typed = file ? typed_name(*file, name, left) : std::nullopt;
-  if (!typed || typed->module.empty() || typed->module == full) return nullptr;
+  if (!typed || typed->module == full) return nullptr;
   // What it refuses is told when the name is used: such a package has something in its place.
   Ref home = import_dotted(typed->module);
   Ref value = home ? import_from(home, typed->name) : nullptr;

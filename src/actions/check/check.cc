@@ -98,7 +98,8 @@ Result<Outcome> check_install(const Installer& installer, const Interpreter& pyt
   const Tree tree("");
   const EnvironmentCase before(tree, python, present);
   const EnvironmentCase after(tree, expected->python(), expected->distributions());
-  const auto requested = requested_of(request.arguments, MarkerEnvironment::of(python));
+  const MarkerEnvironment markers = MarkerEnvironment::of(python);
+  const auto requested = requested_of(request.arguments, markers);
   const auto chains = find_chains(after, requested);
   for (ExpectedChange& change : outcome.changes)
     if (const auto chain = chains.find(normal_name(change.name)); chain != chains.end())
@@ -106,9 +107,8 @@ Result<Outcome> check_install(const Installer& installer, const Interpreter& pyt
   mark_replaced_frameworks(before, outcome.changes);
   const std::set<std::string> arriving = names_of(*plan);
   const std::vector<std::string> order =
-      installer.tool == Tool::kPip
-          ? pip_order(*plan, expected->distributions(), MarkerEnvironment::of(python), requested)
-          : std::vector<std::string>{};
+      installer.tool == Tool::kPip ? pip_order(*plan, expected->distributions(), markers, requested)
+                                   : std::vector<std::string>{};
   const Writers writers = find_writers(after, arriving, order);
   outcome.overwrites = find_overwrites(after, arriving, writers);
   std::tie(outcome.claimed_twice, outcome.different) = count_claimed_twice(after, arriving);

@@ -28,10 +28,6 @@ CondaPackage read_conda(const Distribution& one) {
   return package;
 }
 
-bool is_below(const std::string& path, const std::string& prefix) {
-  return path.starts_with(prefix + "/") || path == prefix;
-}
-
 // Sorted by name, each once.
 std::vector<const Distribution*> wheels_of(const Distributions& distributions,
                                            const std::string& prefix, Lock& lock) {
@@ -43,7 +39,7 @@ std::vector<const Distribution*> wheels_of(const Distributions& distributions,
   for (const Distribution& one : distributions.all()) {
     if (one.is_conda_package) {
       lock.conda.push_back(read_conda(one));
-    } else if (!is_below(one.site, prefix)) {
+    } else if (one.site != prefix && !is_below(one.site, prefix)) {
       outside++;
     } else if (one.installer != "conda" || !of_conda.contains(normal_name(one.name))) {
       by_name[normal_name(one.name)].push_back(&one);

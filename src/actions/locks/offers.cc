@@ -65,11 +65,6 @@ Result<void> ask_uv(const Question& question, Pins pins, Offers& offers) {
   return {};
 }
 
-std::string last_line(std::string text) {
-  while (text.ends_with('\n')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
-
 void ask(const Question& question, Pins pins, Offers& offers, size_t& refusals) {
   if (pins.empty()) return;
   const auto refuse = [&](const std::string& why) {

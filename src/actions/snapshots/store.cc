@@ -228,14 +228,20 @@ Result<void> Store::clear_stage() const {
   return {};
 }
 
-Result<void> Store::remove_unused_objects() {
+Result<void> Store::remove_unused_objects(const std::vector<std::string>& leaving) {
   std::unordered_set<std::string> used;
   for (const std::string& name : names()) {
+    if (std::find(leaving.begin(), leaving.end(), name) != leaving.end()) continue;
     const auto snapshot = read(name);
     // What a damaged snapshot needs is not known: nothing can go.
-    if (!snapshot) return tl::unexpected<Error>(snapshot.error());
+    if (!snapshot)
+      return fail(fmt::format(
+          "{}: which bytes it holds is not known, so nothing was removed; remove it too",
+          snapshot.error().message));
     for (const SnapshotFile& file : snapshot->files) used.insert(file.object);
   }
+  for (const std::string& name : leaving)
+    if (auto removed = remove(name); !removed) return removed;
   for (const std::string& object : objects())
     if (!used.contains(object))
       if (auto removed = disk::unlink(object_path(object)); !removed)

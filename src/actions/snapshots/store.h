@@ -79,8 +79,8 @@ class Store {
   Result<Snapshot> read(const std::string& name, bool with_files = true) const;
   Result<void> write(const Snapshot& snapshot) const;
   Result<void> remove(const std::string& name) const;
-  // Removes objects that no snapshot names.
-  Result<void> remove_unused_objects();
+  // Removes these snapshots, and objects that no other one names; nothing where that is not known.
+  Result<void> remove_unused_objects(const std::vector<std::string>& leaving = {});
   Result<void> clear_stage() const;
 
   // What is known about this file as it is now; nullptr if it has to be read.

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/paths.h"
+
 namespace cohabit {
 namespace {
 
@@ -34,7 +36,7 @@ std::vector<std::string> mount_points_below(const std::string& directory) {
     std::string field;
     for (int i = 0; i < 5 && fields >> field;) i++;  // the fifth: where
     const std::string point = unescaped(field);
-    if (point.starts_with(directory + "/")) points.push_back(point);
+    if (is_below(point, directory)) points.push_back(point);
   }
   return points;
 }

@@ -1,6 +1,7 @@
 // Which installed distribution (the thing that pip or conda installed) a native library belongs to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/paths.h"
 #include "base/tree.h"
 #include "facts/python/interpreter.h"
 
@@ -28,6 +30,11 @@ struct Distribution {
   std::vector<std::string> provides_extra;  // as written
   std::vector<std::string> native_files;    // absolute, without "." and ".."
   std::vector<std::string> owned_packages;  // without a list of files: site-packages/<top level>
+
+  bool has_native_files_below(std::string_view directory) const {
+    return std::any_of(native_files.begin(), native_files.end(),
+                       [&](const std::string& file) { return is_below(file, directory); });
+  }
 };
 
 class Distributions {
