@@ -217,11 +217,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   }
   if (subject.imports.empty()) {
     const auto frameworks = find_frameworks(world);
-    if (frameworks.empty())
-      fmt::print(stderr,
-                 "there is no framework that Cohabit knows in {}: say what is imported, "
-                 "--imports a,b\n",
-                 world.python->prefix);
+    if (frameworks.empty()) fmt::print(stderr, "{}\n", no_framework_in(world.python->prefix));
     return examine_orders(world, frameworks, environment, report, [&] { facts.add_to(report); });
   }
   const Sequence planned = plan_sequence(world, subject.imports, environment);

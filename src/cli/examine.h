@@ -107,6 +107,8 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
 
 // The frameworks of this environment, by the module that one imports.
 std::vector<std::string> find_frameworks(const World& world);
+// What is said of an environment, by its prefix, where there is none and no imports were named.
+std::string no_framework_in(const std::string& prefix);
 // Each of them alone, then every order of every pair.
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules);
 // Examines these, in that order. `before_judging` is called when all plans are made and nothing is

@@ -10,6 +10,7 @@
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/examine.h"
 #include "cli/repairs.h"
 
 namespace cohabit {
@@ -88,6 +89,15 @@ Result<int> fix(const FixOptions& options) {
   request.cache = options.cache;
   auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
+  // "Nothing to repair" would be said of what was not looked at.
+  if (report->orders.empty() && options.replay.empty())
+    return fail(no_framework_in(report->environment));
+  const bool is_bare = request.imports.empty() && request.with.empty() && request.replay.empty();
+  if (is_bare && report->findings.empty())
+    fmt::print(
+        stderr,
+        "note: the frameworks alone and in each order were looked at; what a program imports "
+        "besides can clash with them: --imports a,b, or `cohabit run`\n");
   if (options.verify)
     if (auto done = prove(*report); !done) return tl::unexpected<Error>(done.error());
   const std::string text =

@@ -95,6 +95,12 @@ Result<void> assume_gpu_that_is_there(World& world, const cuda::GpuHost& host) {
   return {};
 }
 
+std::string no_framework_in(const std::string& prefix) {
+  return fmt::format(
+      "there is no framework that Cohabit knows in {}: say what is imported, --imports a,b",
+      prefix);
+}
+
 std::vector<std::string> find_frameworks(const World& world) {
   python::Finder finder(world.tree, *world.python);
   std::vector<std::string> found;

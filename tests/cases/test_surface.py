@@ -23,6 +23,10 @@ file env/lib/python3.11/random.py
 file {SITE}/first/__init__.py import absent
 file {SITE}/second/__init__.py from first import x
 """
+WITHOUT_FRAMEWORK = f"""program env/bin/python3
+file env/lib/python3.11/os.py
+file {SITE}/plain/__init__.py x = 1
+"""
 
 
 @pytest.fixture
@@ -276,3 +280,15 @@ def test_a_root_that_is_not_there_is_named(cohabit: str, tmp_path: Path) -> None
     for command in ("doctor", "fix"):
         said = run(cohabit, command, "/env", "--root", tmp_path / "nowhere", code=2).stderr
         assert f"{tmp_path}/nowhere: No such file or directory" in said
+
+
+def test_fix_does_not_clear_what_it_did_not_look_at(cohabit: str, tmp_path: Path) -> None:
+    """The world's packages are none that Cohabit knows; named, they are looked at."""
+    casefile.build_world(WITHOUT_FRAMEWORK, tmp_path / "world")
+    env = tmp_path / "world" / "env"
+    for form in ("full", "json"):
+        done = run(cohabit, "fix", env, "--format", form, code=2)
+        assert done.stdout == ""
+        assert "no framework" in done.stderr and "--imports a,b" in done.stderr
+    done = run(cohabit, "fix", env, "--imports", "plain", code=0)
+    assert done.stdout.startswith("Nothing to repair.") and "import plain: sound" in done.stdout
