@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
@@ -144,8 +145,11 @@ std::string fill_in(std::string_view text, const std::vector<Capture>& captures)
     const auto found = std::find_if(captures.begin(), captures.end(), [&](const Capture& capture) {
       return capture.name == inside.substr(0, bar);
     });
+    // What may be missing follows a sentence that is whole without it.
+    const bool is_added = bar < inside.size() && !result.empty() &&
+                          std::isalpha(static_cast<unsigned char>(result.back()));
     if (found != captures.end())
-      result.append(found->value);
+      result.append(is_added ? fmt::format(" ({})", found->value) : found->value);
     else if (bar < inside.size())
       result.append(inside.substr(bar + 1));
     else

@@ -70,7 +70,8 @@ struct Mechanism {
 Result<std::vector<Mechanism>> read_knowledge();
 Result<Mechanism> parse_mechanism(std::string_view name, std::string_view text);
 
-// "{library|a library} of {owner|another package}" with the captures that are there.
+// "{library|a library} of {owner|another package}" with the captures that are there; in parentheses
+// where a letter is right in front: "the driver is too old{version|}".
 struct Capture {
   std::string name, value;
 };

@@ -60,3 +60,9 @@ def test_every_capture_in_words_is_captured_somewhere():
         patterns = "".join(signal.get("pattern", "(?P<error_number>(?P<tool>") for signal in data["signals"])
         for name in re.findall(r"\{([a-z_]+)(?:\|[^}]*)?\}", words):
             assert f"?P<{name}>" in patterns, f"{slug}: {{{name}}} is in no pattern"
+
+
+def test_what_is_added_to_a_headline_stands_apart(cohabit: str):
+    text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of 7.79 GiB"
+    answer = why(cohabit, text)["answers"][0]
+    assert answer["headline"] == "the GPU's memory is used up (1.50 GiB)"
