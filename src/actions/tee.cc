@@ -94,13 +94,20 @@ bool Tee::copy_some(Channel& channel) {
     close_if_open(channel.ours);
     return false;
   }
-  // It fails where nobody reads it any more.
-  (void)write_all(channel.shown, {buffer, static_cast<size_t>(got)});
+  const bool is_read =
+      write_all(channel.shown, {buffer, static_cast<size_t>(got)}) || errno != EPIPE;
   if (kept_.size() < kMostKept) kept_.append(buffer, static_cast<size_t>(got));
-  return true;
+  // Nobody reads it any more: the command learns it by its next write, as without us.
+  if (!is_read) close_if_open(channel.ours);
+  return is_read;
 }
 
 void Tee::copy() {
+  // Of this thread alone: a write to a pipe that nobody reads fails instead of ending us.
+  sigset_t broken_pipe;
+  ::sigemptyset(&broken_pipe);
+  ::sigaddset(&broken_pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
   while (output_.ours >= 0 || error_.ours >= 0) {
     struct pollfd waiting[2] = {{output_.ours, POLLIN, 0}, {error_.ours, POLLIN, 0}};
     const int ready = ::poll(waiting, 2, kPatience);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -86,7 +87,9 @@ Result<int> why_of_command(const WhyOptions& options,
   std::string text = tee->finish();
   if (!trace) return tl::unexpected<Error>(trace.error());
   const int status = trace->exit_status ? *trace->exit_status : 0;
-  if (status == 0) return 0;
+  // Who stops to read (`| head`) asks for no explanation.
+  if (status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE))
+    return exit_code_of_process(status);
   // The shell's word for it, which no one has written here.
   if (WIFSIGNALED(status)) text += std::string("\n") + ::strsignal(WTERMSIG(status)) + "\n";
   auto explanation = explain_log(explain::LogText(std::move(text)), mechanisms);

@@ -79,6 +79,18 @@ def test_how_a_command_ends(cohabit: str) -> None:
     assert done.returncode == 125 and "/no/such/program" in done.stderr
 
 
+@pytest.mark.parametrize("restored", [True, False], ids=["signal", "ignored"])
+def test_a_command_ends_when_nobody_reads_it(restored: bool, cohabit: str) -> None:
+    """As without us: by SIGPIPE, or where it is ignored by an error of its own."""
+    with subprocess.Popen([cohabit, "why", "--", "yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, restore_signals=restored) as process:
+        assert process.stdout.readline() == "y\n"
+        process.stdout.close()
+        said = process.stderr.read()
+        code = process.wait(timeout=60)
+    assert (code, said) == (128 + signal.SIGPIPE, "") if restored else (code == 1 and "yes: " in said)
+
+
 def test_output_is_shown_as_it_comes(cohabit: str) -> None:
     code = "import sys, time; print('first', flush=True); time.sleep(30)"
     with subprocess.Popen([cohabit, "why", "--", sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
