@@ -21,11 +21,20 @@ LIBRARIES = ["torch/lib/libtorch_cuda_linalg.so", "torch/lib/libtorch_cuda.so", 
 FOUND = [p for name in LIBRARIES for p in sorted(CACHE.glob(f"*/lib/python3*/site-packages/{name}"))]
 
 
-def cuobjdump(path: Path, option: str, kind: str) -> collections.Counter:
-    text = subprocess.run([DUMPERS[-1], option, path], capture_output=True, text=True).stdout
-    # The suffix of architecture- and family-specific code (100a, 100f) is not in all its names.
-    found = re.findall(rf"^(?:ELF|PTX) file +\d+: .*?\.sm_(\d+)[af]?\.(?:cubin|ptx)$", text, re.M)
-    return collections.Counter(f"{kind} {architecture}" for architecture in found)
+def cuobjdump(path: Path) -> collections.Counter:
+    """By the first release that reads this library: each refuses what is too old or too new for it."""
+    for dumper in reversed(DUMPERS):
+        counts: collections.Counter = collections.Counter()
+        for option, kind in (("--list-elf", "cubin"), ("--list-ptx", "ptx")):
+            listed = subprocess.run([dumper, option, path], capture_output=True, text=True)
+            if listed.returncode != 0:
+                break
+            # The suffix of architecture- and family-specific code (100a, 100f) is not in all its names.
+            found = re.findall(r"^(?:ELF|PTX) file +\d+: .*?\.sm_(\d+)[af]?\.(?:cubin|ptx)$", listed.stdout, re.M)
+            counts.update(f"{kind} {architecture}" for architecture in found)
+        else:
+            return counts
+    pytest.skip(f"no cuobjdump here reads it: {listed.stderr.strip()}")
 
 
 @pytest.mark.skipif(not DUMPERS or not FOUND, reason="no real environment with Triton and CUDA libraries")
@@ -37,5 +46,4 @@ def test_the_architectures_are_those_of_cuobjdump(path: Path, build_dir: Path):
     rows: collections.Counter = collections.Counter()
     for name, count in re.findall(r"^  ((?:cubin|ptx) \d+)[af]? (\d+) \d+", ours, re.M):
         rows[name] += int(count)
-    theirs = cuobjdump(path, "--list-elf", "cubin") + cuobjdump(path, "--list-ptx", "ptx")
-    assert rows == theirs
+    assert rows == cuobjdump(path)
