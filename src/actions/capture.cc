@@ -75,8 +75,7 @@ class Collector {
   // Who lists a directory sees the names, even of what is not looked at. Those in the user's home
   // directory are nobody's business.
   void add_names(const std::string& directory) {
-    if (!listed_.insert(directory).second || directory == home_ ||
-        home_.starts_with(directory + "/"))
+    if (!listed_.insert(directory).second || directory == home_ || is_below(home_, directory))
       return;
     const std::string start = directory == "/" ? "" : directory;
     for (const std::string& name : Tree().list(directory)) {

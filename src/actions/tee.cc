@@ -86,20 +86,17 @@ std::string Tee::finish() {
   return std::move(kept_);
 }
 
-bool Tee::copy_some(Channel& channel) {
+void Tee::copy_some(Channel& channel) {
   char buffer[16384];
   const ssize_t got = ::read(channel.ours, buffer, sizeof buffer);
-  if (got < 0 && errno == EINTR) return true;
-  if (got <= 0) {  // a terminal whose other side is closed gives EIO
-    close_if_open(channel.ours);
-    return false;
-  }
+  if (got < 0 && errno == EINTR) return;
+  // A terminal whose other side is closed gives EIO.
+  if (got <= 0) return close_if_open(channel.ours);
   const bool is_read =
       write_all(channel.shown, {buffer, static_cast<size_t>(got)}) || errno != EPIPE;
   if (kept_.size() < kMostKept) kept_.append(buffer, static_cast<size_t>(got));
   // Nobody reads it any more: the command learns it by its next write, as without us.
   if (!is_read) close_if_open(channel.ours);
-  return is_read;
 }
 
 void Tee::copy() {

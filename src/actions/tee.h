@@ -37,7 +37,7 @@ class Tee {
   Tee() = default;
   Result<void> open(Channel& channel, int shown);
   void copy();
-  bool copy_some(Channel& channel);
+  void copy_some(Channel& channel);
 
   Channel output_, error_;
   std::string kept_;

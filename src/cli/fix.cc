@@ -89,10 +89,9 @@ Result<int> fix(const FixOptions& options) {
   request.cache = options.cache;
   auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
-  // "Nothing to repair" would be said of what was not looked at.
-  if (report->orders.empty() && options.replay.empty())
-    return fail(no_framework_in(report->environment));
   const bool is_bare = request.imports.empty() && request.with.empty() && request.replay.empty();
+  // "Nothing to repair" would be said of what was not looked at.
+  if (is_bare && report->orders.empty()) return fail(no_framework_in(report->environment));
   if (is_bare && report->findings.empty())
     fmt::print(
         stderr,

@@ -103,7 +103,6 @@ Result<void> check_can_be_kept(const KeptEnvironment& environment) {
 
 // Of packages whose directory is a link to elsewhere.
 void tell_links_out(const KeptEnvironment& environment) {
-  constexpr size_t kShown = 3;
   const Tree tree("");
   std::vector<std::string> out;
   for (const std::string& site : own_sites(environment))
@@ -115,7 +114,7 @@ void tell_links_out(const KeptEnvironment& environment) {
     }
   if (!out.empty())
     fmt::print(stderr, "of what lies outside of the environment only the links are kept: {}\n",
-               report::printable(list_some(out, kShown)));
+               report::printable(list_some(out)));
 }
 
 }  // namespace

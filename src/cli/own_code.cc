@@ -66,9 +66,8 @@ class AskedModules {
       asked_.silently = true;
       return;
     }
-    const size_t parent = spec.is_package() ? spec.name.size() : spec.name.rfind('.');
-    const std::string package = parent == spec.name.npos ? "" : spec.name.substr(0, parent);
-    const python::ImportedNames found = python::imported_names(python::Syntax(*text), package);
+    const python::ImportedNames found =
+        python::imported_names(python::Syntax(*text), spec.package());
     if (!found.complete) asked_.silently = true;
     for (const python::ImportedName& one : found.names) {
       add(one.module);

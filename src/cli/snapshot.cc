@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "actions/snapshots/restore.h"
@@ -46,8 +45,7 @@ Result<Snapshot> read_snapshot(const Store& store, const std::string& name) {
 }
 
 std::string some(const std::vector<std::string>& paths) {
-  constexpr size_t kShown = 3;
-  return report::printable(list_some(paths, kShown));
+  return report::printable(list_some(paths));
 }
 
 void tell_taken(const Taken& taken) {

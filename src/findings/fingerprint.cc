@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/paths.h"
 #include "base/sha256.h"
 
 namespace cohabit {
@@ -33,8 +34,7 @@ std::string place_in(const std::string& path, const std::string& environment) {
   for (const std::string_view site : {"/site-packages/", "/dist-packages/"})
     if (const size_t at = path.rfind(site); at != std::string::npos)
       return path.substr(at + site.size());
-  if (!environment.empty() && path.starts_with(environment + "/"))
-    return path.substr(environment.size() + 1);
+  if (is_below(path, environment)) return path.substr(environment.size() + 1);
   return path.substr(path.rfind('/') + 1);
 }
 

@@ -163,7 +163,7 @@ Result<void> Search::look_into_sites() {
   std::set<std::string> seen;
   for (const std::string& directory : examined_.interpreter.site_directories) {
     const auto site = examined_.tree.real_path(directory);
-    if (!site || !site->starts_with(prefix_ + "/") || !seen.insert(*site).second) continue;
+    if (!site || !is_below(*site, prefix_) || !seen.insert(*site).second) continue;
     auto search = SiteLeftovers::read(examined_, claims_, prefix_, *site);
     if (!search) return tl::unexpected<Error>(search.error());
     search->find_stopped_uninstalls();
@@ -191,7 +191,7 @@ Result<void> Search::look_into_sites() {
 Result<void> Search::look_into_user_site() {
   const std::string& place = examined_.interpreter.user_site;
   const auto site = place.empty() ? std::nullopt : examined_.tree.real_path(place);
-  if (!site || site->starts_with(prefix_ + "/")) return {};
+  if (!site || is_below(*site, prefix_)) return {};
   std::vector<std::pair<const Distribution*, const Distribution*>> hiding;
   for (const Distribution& mine : examined_.all()) {
     if (examined_.tree.real_path(mine.site) != site) continue;

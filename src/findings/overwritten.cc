@@ -6,6 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/paths.h"
+
 namespace cohabit {
 namespace {
 
@@ -45,7 +47,7 @@ void narrow_owners(const Tree& tree, const Distributions& distributions,
     std::vector<uint32_t> fitting;
     for (const uint32_t owner : owners) {
       const std::string& site = distributions.all()[owner].site;
-      if (!image.real_path.starts_with(site + "/")) continue;
+      if (!is_below(image.real_path, site)) continue;
       const std::string file = image.real_path.substr(site.size() + 1);
       if (recorded_size(record_of(tree, distributions, owner, records), file) == image.file_size)
         fitting.push_back(owner);

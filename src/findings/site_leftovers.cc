@@ -47,7 +47,7 @@ std::string_view tag_of(std::string_view path) {
 SiteLeftovers::SiteLeftovers(const EnvironmentCase& examined, const FileClaims& claims,
                              std::string root, std::string site)
     : examined_(examined), claims_(claims), root_(std::move(root)), site_(std::move(site)) {
-  if (site_.starts_with(root_ + "/")) below_root_ = site_.substr(root_.size() + 1) + "/";
+  if (is_below(site_, root_)) below_root_ = site_.substr(root_.size() + 1) + "/";
 }
 
 Result<SiteLeftovers> SiteLeftovers::read(const EnvironmentCase& examined, const FileClaims& claims,
@@ -141,8 +141,8 @@ void SiteLeftovers::find_distribution(const Distribution& distribution, Leftover
   for (size_t i = begin; i < end; i++) {
     const std::string path = join_normal(site_, examined_.files.rows()[i].record.path);
     if (kept.contains(examined_.files.path_of(examined_.files.rows()[i]))) continue;
-    if (!path.starts_with(site_ + "/")) {
-      if (path.starts_with(root_ + "/") && examined_.tree.stat(path))
+    if (!is_below(path, site_)) {
+      if (is_below(path, root_) && examined_.tree.stat(path))
         found_[static_cast<size_t>(number)].paths.push_back(path);
     } else if (const auto index = index_of(std::string_view(path).substr(site_.size() + 1))) {
       mark(*index, number);

@@ -27,6 +27,11 @@ struct ModuleSpec {
   std::string path;                 // of the file; empty for kBuiltin and kNamespace
   std::vector<std::string> search;  // __path__ of a package; empty: not a package
   bool is_package() const { return !search.empty(); }
+  // __package__, which relative imports start from.
+  std::string_view package() const {
+    const size_t end = is_package() ? name.size() : name.rfind('.');
+    return end == name.npos ? std::string_view() : std::string_view(name).substr(0, end);
+  }
 };
 
 using cohabit::PthLine;  // a line of a .pth file that site executes

@@ -210,9 +210,7 @@ Ref Interpreter::installed_version(const Module& module) {
 
 Module* Interpreter::make_module(const ModuleSpec& spec) {
   auto* module = make<Module>(specs_.emplace_back(spec));
-  const std::string_view name = module->spec.name;
-  module->package = spec.is_package() ? name : name.substr(0, name.size() - last_of(name).size());
-  if (module->package.ends_with('.')) module->package.remove_suffix(1);
+  module->package = module->spec.package();
   return module;
 }
 

@@ -22,12 +22,6 @@ namespace {
 
 constexpr size_t kMaxPackages = 64;  // whose modules are joined with single words
 
-std::string package_of(const ModuleSpec& self) {
-  if (self.is_package()) return self.name;
-  const size_t dot = self.name.rfind('.');
-  return dot == std::string::npos ? "" : self.name.substr(0, dot);
-}
-
 // Without the underscores that components start with.
 std::string public_form(const std::string& name) {
   std::string result;
@@ -42,7 +36,7 @@ class Search {
       : strings_(strings), self_(self), finder_(finder) {}
 
   std::vector<NativeImport> run() {
-    add_package(package_of(self_));
+    add_package(std::string(self_.package()));
     for (const std::string& name : strings_.names) {
       const bool dotted = name.find('.') != std::string::npos;
       // mypyc puts the code of several modules into one.
@@ -50,7 +44,7 @@ class Search {
       // Compiled Python that knows NumPy has it imported before it does anything else.
       const bool arrays = strings_.compiled_python && name == "numpy";
       if (!add(name, dotted || group || arrays) && dotted && strings_.compiled_python)
-        add(package_of(self_) + "." + name, true);
+        add(std::string(self_.package()) + "." + name, true);
       if (!dotted) words_.insert(name);
       // PyCapsule_Import("datetime.datetime_CAPI") imports the module and takes the capsule.
       if (dotted && name.ends_with("API")) add(name.substr(0, name.rfind('.')), true, true);
@@ -108,7 +102,7 @@ class Search {
       if (!spec) continue;
       for (const std::string& name : finder_.names_in(spec->search))
         if (!name.starts_with("__") && words_.contains(name))
-          add(fmt::format("{}.{}", package, name), package == package_of(self_));
+          add(fmt::format("{}.{}", package, name), package == self_.package());
     }
   }
 

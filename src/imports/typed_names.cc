@@ -32,13 +32,6 @@ bool makes_name(const Stmt& statement, std::string_view name) {
                      });
 }
 
-std::string_view package_of(const ModuleSpec& file) {
-  const std::string_view name = file.name;
-  const size_t dot = name.rfind('.');
-  if (file.is_package()) return name;
-  return dot == name.npos ? std::string_view() : name.substr(0, dot);
-}
-
 }  // namespace
 
 // Where this file tells type checkers that a name is, or makes it itself.
@@ -57,7 +50,7 @@ std::optional<Interpreter::TypedName> Interpreter::typed_name(const ModuleSpec& 
     if (!is_type_checking(*statement)) continue;
     for (const Stmt* inner : statement->body) {
       if (inner->kind != StmtKind::kImportFrom) continue;
-      const auto origin = absolute_import(package_of(file), inner->level, inner->name);
+      const auto origin = absolute_import(file.package(), inner->level, inner->name);
       if (!origin) continue;
       for (const Alias& alias : inner->aliases) {
         if (alias.name == "*") whole.push_back(*origin);

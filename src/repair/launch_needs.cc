@@ -218,7 +218,7 @@ void Needs::describe_tools(LaunchNeeds& needs) const {
     if (const auto value = value_of(variable, facts_.variables)) after[variable.name] = *value;
   const auto origin_of = [&](const std::string& path) {
     for (const Toolkit& toolkit : toolkits_)
-      if (path.starts_with(toolkit.root + "/")) return toolkit.origin;
+      if (is_below(path, toolkit.root)) return toolkit.origin;
     return std::string("PATH");
   };
   for (const Build& build : builds_) {

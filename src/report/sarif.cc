@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/paths.h"
 #include "findings/fingerprint.h"
 #include "findings/rule.h"
 #include "report/printable.h"
@@ -36,7 +37,7 @@ std::string uri_path(std::string_view path) {
 
 Json location_of(const std::string& path, const std::string& environment) {
   Json artifact;
-  if (!environment.empty() && path.starts_with(environment + "/"))
+  if (is_below(path, environment))
     artifact = {{"uri", uri_path(path.substr(environment.size() + 1))}, {"uriBaseId", kBase}};
   else
     artifact = {{"uri", "file://" + uri_path(path)}};

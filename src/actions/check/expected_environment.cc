@@ -59,7 +59,7 @@ std::set<std::string> names_that_go(const Plan& plan) {
 
 Result<std::string> find_site(const Interpreter& python) {
   for (const std::string& site : python.site_directories)
-    if (site.starts_with(python.prefix + "/")) return site;
+    if (is_below(site, python.prefix)) return site;
   return fail(
       fmt::format("{} has no site-packages below it that an installer would fill", python.prefix));
 }

@@ -74,7 +74,7 @@ std::error_code copy_tree(const fs::path& from, const fs::path& to, int depth, b
 
 Result<StagedEnvironment> StagedEnvironment::make(const Interpreter& python) {
   if (python.prefix == "/usr" || python.prefix == "/" ||
-      !python.executable.starts_with(python.prefix + "/"))
+      !is_below(python.executable, python.prefix))
     return fail(
         fmt::format("--deep works on a copy of the environment, and {} is the system's: make "
                     "a venv, or leave --deep out",
@@ -111,8 +111,7 @@ Result<StagedEnvironment> StagedEnvironment::make(const Interpreter& python) {
 Result<void> StagedEnvironment::install(const Installer& installer, const Request& request) const {
   std::vector<std::string> command = installer.command;
   for (std::string& word : command)
-    if (word.starts_with(present_prefix_ + "/"))
-      word = prefix_ + word.substr(present_prefix_.size());
+    if (is_below(word, present_prefix_)) word = prefix_ + word.substr(present_prefix_.size());
   command.emplace_back("install");
   if (installer.tool == Tool::kPip)
     command.insert(command.end(),

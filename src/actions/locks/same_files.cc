@@ -244,7 +244,7 @@ Sameness compare_with_records(const Side& made, const std::vector<std::string>& 
   std::set<std::string> claimed;
   for (const InstalledFiles::Row& claim : files.rows()) {
     const std::string path = files.path_of(claim);
-    if (!path.starts_with(made.prefix + "/")) continue;
+    if (!is_below(path, made.prefix)) continue;
     const std::string below = path.substr(made.prefix.size() + 1);
     claimed.insert(below);
     if (!claim.record.hash.starts_with("sha256=") || is_compiled(below)) continue;

@@ -234,6 +234,7 @@ Result<void> Store::remove_unused_objects(const std::vector<std::string>& leavin
     if (std::find(leaving.begin(), leaving.end(), name) != leaving.end()) continue;
     const auto snapshot = read(name);
     // What a damaged snapshot needs is not known: nothing can go.
+    if (!snapshot && leaving.empty()) return tl::unexpected<Error>(snapshot.error());
     if (!snapshot)
       return fail(fmt::format(
           "{}: which bytes it holds is not known, so nothing was removed; remove it too",

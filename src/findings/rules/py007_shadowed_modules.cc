@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/paths.h"
 #include "findings/rules/rules.h"
 #include "imports/finder.h"
 
@@ -53,8 +54,8 @@ class Search {
     if (tree.real_path(one.front) == tree.real_path(one.behind)) return;
     one.distribution = owner_of(one.behind);
     const std::string& standard = examined_.interpreter.standard_library;
-    const bool is_standard = !standard.empty() && one.behind.starts_with(standard + "/") &&
-                             one.behind.find("/site-packages/") == std::string::npos;
+    const bool is_standard =
+        is_below(one.behind, standard) && one.behind.find("/site-packages/") == std::string::npos;
     if ((one.distribution || is_standard) && names_.insert(one.module).second)
       found_.push_back(std::move(one));
   }
