@@ -48,6 +48,10 @@ class Guard {
   void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
   std::string way_back() const { return restore_command_of(environment_.prefix, kept_.name); }
   bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
+  bool has_broken_altered() const;
+  RunsAround::Known known() const {
+    return altered_.empty() ? RunsAround::Known::kMayBe : RunsAround::Known::kNothing;
+  }
   std::string cannot_start() const;
   bool has_lost_python() const;
   bool brings_broken(const std::vector<PackageChange>& changes, const Examination& now) const;
@@ -60,6 +64,7 @@ class Guard {
   Examination before_;
   RunsAround runs_;
   Snapshot kept_;
+  std::vector<Altered> altered_;  // by the install
 };
 
 // What the install would break is said before it is started.
@@ -161,7 +166,9 @@ void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) const {
 // Runs what worked before, as far as it comes to what has changed.
 bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distributions& after) {
   if (!install_.verify) return false;
-  const auto broken = runs_.run_after(environment_.python.executable, changes);
+  std::vector<PackageChange> all = changes;
+  for (const Altered& one : altered_) all.push_back({one.name, one.version, one.version});
+  const auto broken = runs_.run_after(environment_.python.executable, all, known());
   if (!broken) {
     say_guarding("not run again: {}", broken.error().message);
     return false;
@@ -170,7 +177,8 @@ bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distribut
   for (const RunsAround::Broken& one : *broken) {
     say_guarding("`import {}` worked and does not any more: {}", one.imports,
                  report::printable(one.how));
-    for (const PackageChange& change : one.used) culprits.insert(culprit(change, changes, after));
+    for (const PackageChange& change : one.used)
+      if (change.before != change.after) culprits.insert(culprit(change, changes, after));
   }
   for (const std::string& sentence : culprits) say_guarding("it came with: {}", sentence);
   return !broken->empty();
@@ -181,7 +189,7 @@ bool Guard::brings_broken(const std::vector<PackageChange>& changes, const Exami
   if (!install_.verify) return false;
   const std::vector<PackageChange> suspected = suspects(changes, now.findings);
   if (suspected.empty()) return false;
-  const auto broken = RunsAround::run_new(environment_.python.executable, suspected);
+  const auto broken = RunsAround::run_own(environment_.python.executable, suspected, known());
   if (!broken) {
     say_guarding("not run: {}", broken.error().message);
     return false;
@@ -193,6 +201,22 @@ bool Guard::brings_broken(const std::vector<PackageChange>& changes, const Exami
         say_guarding("{}[{}]: {}", severity_name(finding.severity), finding.code,
                      report::printable(finding.headline));
   }
+  return !broken->empty();
+}
+
+// What was written over in a package that stays may be harmless; what cannot be imported any more is
+// not.
+bool Guard::has_broken_altered() const {
+  if (!install_.verify || altered_.empty()) return false;
+  std::vector<PackageChange> packages;
+  for (const Altered& one : altered_) packages.push_back({one.name, one.version, one.version});
+  const auto broken = RunsAround::run_own(environment_.python.executable, packages, known());
+  if (!broken) {
+    say_guarding("not run: {}", broken.error().message);
+    return false;
+  }
+  for (const RunsAround::Broken& one : *broken)
+    say_guarding("`import {}` does not work: {}", one.imports, report::printable(one.how));
   return !broken->empty();
 }
 
@@ -226,11 +250,16 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   }
   const Worse worse = find_worse(before_, *examination, kept_.notes.packages);
   const auto changes = compare_packages(kept_.notes.packages, packages_of(after->distributions));
+  altered_ = find_altered(kept_, now, *after, changes);
   for (const PackageChange& change : changes) say_guarding("{}", report::package_change(change));
+  for (const Altered& one : altered_)
+    say_guarding("{}",
+                 report::printable(fmt::format("{} {} stays, but not as it was installed: {}",
+                                               one.name, one.version, list_some(one.files))));
   if (!worse.empty()) tell_worse(worse, *after);
   // What is known to be worse need not be run.
   if (worse.empty() && !has_lost_python() && !is_broken(changes, after->distributions) &&
-      !brings_broken(changes, *examination)) {
+      !brings_broken(changes, *examination) && !has_broken_altered()) {
     say_guarding("nothing that worked is worse; take it back with `{}`", way_back());
     return finish(status);
   }

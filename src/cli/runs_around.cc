@@ -30,11 +30,12 @@ Result<void> read_world(World& world, const std::string& python) {
 
 // As many at a time as the machine has room for; what an earlier guard has run is known.
 Result<std::vector<VerifiedRow>> run(const World& world, const std::vector<Imports>& orders,
-                                     const std::map<std::string, std::string>& verdicts) {
+                                     const std::map<std::string, std::string>& verdicts,
+                                     RunsAround::Known known) {
   if (orders.empty()) return std::vector<VerifiedRow>();
   VerifyRequest request;
   request.jobs = 0;
-  request.cached = true;
+  request.cached = known == RunsAround::Known::kMayBe;
   request.leaves_bytecode = false;
   return verify_orders(world, Repair{}, orders, request, [&](VerifiedRow& row) {
     if (const auto verdict = verdicts.find(text_of(row.imports)); verdict != verdicts.end())
@@ -84,7 +85,7 @@ Result<void> RunsAround::run_before(const std::string& python,
     return verdict == verdicts.end() || verdict->second != "sound" ||
            std::none_of(imports.begin(), imports.end(), may_change);
   });
-  const auto rows = run(world, orders, verdicts);
+  const auto rows = run(world, orders, verdicts, Known::kMayBe);
   if (!rows) return tl::unexpected<Error>(rows.error());
   for (const VerifiedRow& row : *rows)
     if (row.run.outcome == Outcome::kOk) worked_.push_back(row.imports);
@@ -92,7 +93,7 @@ Result<void> RunsAround::run_before(const std::string& python,
 }
 
 Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
-    const std::string& python, const std::vector<PackageChange>& changes) {
+    const std::string& python, const std::vector<PackageChange>& changes, Known known) {
   const Tree tree("");
   World world(tree);
   if (auto read = read_world(world, python); !read) return tl::unexpected<Error>(read.error());
@@ -109,7 +110,7 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
   };
   std::vector<Imports> orders = worked_;
   std::erase_if(orders, [&](const Imports& imports) { return used_by(imports).empty(); });
-  const auto rows = run(world, orders, verdicts_);
+  const auto rows = run(world, orders, verdicts_, known);
   if (!rows) return tl::unexpected<Error>(rows.error());
   std::vector<Broken> broken;
   for (const VerifiedRow& row : *rows)
@@ -118,18 +119,18 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
   return broken;
 }
 
-Result<std::vector<RunsAround::Broken>> RunsAround::run_new(
-    const std::string& python, const std::vector<PackageChange>& added) {
+Result<std::vector<RunsAround::Broken>> RunsAround::run_own(
+    const std::string& python, const std::vector<PackageChange>& packages, Known known) {
   const Tree tree("");
   World world(tree);
   if (auto read = read_world(world, python); !read) return tl::unexpected<Error>(read.error());
   const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
   const std::vector<Distribution>& all = world.distributions.all();
   std::vector<Broken> broken;
-  for (const PackageChange& change : added)
+  for (const PackageChange& change : packages)
     for (uint32_t i = 0; i < all.size(); i++) {
       if (normal_name(all[i].name) != normal_name(change.name)) continue;
-      const auto rows = run(world, own_modules(files, i, change.name), {});
+      const auto rows = run(world, own_modules(files, i, change.name), {}, known);
       if (!rows) return tl::unexpected<Error>(rows.error());
       // Of several modules some are for other platforms, or for what is not installed.
       if (rows->empty() || !std::all_of(rows->begin(), rows->end(), has_failed)) continue;

@@ -27,12 +27,16 @@ class RunsAround {
     std::string how;                  // "signal 11 (Segmentation fault) at ..."
     std::vector<PackageChange> used;  // changes of what they use
   };
+  // Whether what an earlier guard has run may be taken for known: not where files have changed that
+  // no list of an installer tells of.
+  enum class Known { kMayBe, kNothing };
   // What worked before, comes to one of the changes, and does not work now.
   Result<std::vector<Broken>> run_after(const std::string& python,
-                                        const std::vector<PackageChange>& changes);
-  // What cannot be imported of these distributions, which are new.
-  static Result<std::vector<Broken>> run_new(const std::string& python,
-                                             const std::vector<PackageChange>& added);
+                                        const std::vector<PackageChange>& changes, Known known);
+  // What cannot be imported of these distributions.
+  static Result<std::vector<Broken>> run_own(const std::string& python,
+                                             const std::vector<PackageChange>& packages,
+                                             Known known);
 
  private:
   using Uses = std::map<std::string, std::set<std::string>>;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "facts/python/requirement.h"
@@ -144,6 +145,27 @@ std::vector<PackageChange> suspects(const std::vector<PackageChange>& changes,
                  is_about(finding, change);
         }))
       result.push_back(change);
+  return result;
+}
+
+std::vector<Altered> find_altered(const Snapshot& before, const Snapshot& now,
+                                  const KeptEnvironment& after,
+                                  const std::vector<PackageChange>& changes) {
+  const std::set<std::string> changed = names_of(changes);
+  std::map<uint32_t, Altered> altered;
+  for (const FileChange& change : compare_files(before, now, same_content)) {
+    if (!change.before || !change.after || change.before->hash == change.after->hash) continue;
+    const auto claim = after.claims.claimed(change.path());
+    if (!claim || claim->hash == change.after->hash) continue;
+    const Distribution& distribution = after.distributions.all()[claim->distribution];
+    if (changed.contains(normal_name(distribution.name))) continue;
+    Altered& one = altered[claim->distribution];
+    one.name = distribution.name;
+    one.version = distribution.version;
+    one.files.push_back(change.path());
+  }
+  std::vector<Altered> result;
+  for (auto& [number, one] : altered) result.push_back(std::move(one));
   return result;
 }
 

@@ -37,6 +37,17 @@ Worse find_worse(const Examination& before, const Examination& after,
 std::vector<PackageChange> suspects(const std::vector<PackageChange>& changes,
                                     const std::vector<Finding>& findings);
 
+// A distribution that is the one that was there, and files of which are not.
+struct Altered {
+  std::string name, version;
+  std::vector<std::string> files;  // below the environment
+};
+// Files that are other ones than before, and than the installer of their distribution says, which
+// `changes` does not name: written in place, or by a wheel that does not list them.
+std::vector<Altered> find_altered(const Snapshot& before, const Snapshot& now,
+                                  const KeptEnvironment& after,
+                                  const std::vector<PackageChange>& changes);
+
 // A changed package and who asked for it: "beta 1.0 -> 2.0, required by gamma".
 std::string culprit(const PackageChange& change, const std::vector<PackageChange>& changes,
                     const Distributions& after);

@@ -65,6 +65,22 @@ def test_an_installer_that_writes_in_place_is_told_of(environment, call) -> None
     assert environment.walk() == changed
 
 
+@pytest.mark.parametrize("harmless", [True, False])
+def test_what_a_package_that_stays_has_lost_is_run(environment, call, harmless: bool) -> None:
+    """A wheel that lists no files takes another's module: no list tells of it, only a run does."""
+    text = b"version = 1  # the same\n" if harmless else b"import no_such_module\n"
+    before = environment.walk()
+    done = call(environment, "guard", "--", *installer(
+        environment, f'environment.install("gamma", "1", {{"beta.py": {text!r}}}); '
+                     '(environment.site / "gamma-1.dist-info/RECORD").write_text("")'), code=0 if harmless else 1)
+    assert "beta 1.0 stays, but not as it was installed: lib/" in done.stderr and "beta.py" in done.stderr
+    if harmless:
+        assert (environment.site / "beta.py").read_bytes() == text
+    else:
+        assert "`import beta` does not work" in done.stderr and "no_such_module" in done.stderr
+        assert world.differences(before, environment.walk()) == {}
+
+
 def test_hooks_and_scripts_may_be_written_in_place(environment, call) -> None:
     (environment.site / "own.pth").write_text("import beta\n")
     before = environment.walk()

@@ -66,7 +66,7 @@ void FileClaims::add(const std::string& path, const Claim& claim) {
   if (!is_new && at->second.hash != claim.hash) at->second.disputed = true;
 }
 
-void FileClaims::add_record(const Tree& tree, const Distribution& distribution,
+void FileClaims::add_record(const Tree& tree, const Distribution& distribution, uint32_t number,
                             const std::string& prefix) {
   const std::string record = distribution.metadata + "/RECORD";
   const auto site = tree.real_path(distribution.site);
@@ -77,10 +77,11 @@ void FileClaims::add_record(const Tree& tree, const Distribution& distribution,
   const RecordRows rows = parse_record(map->bytes().text());
   for (const RecordRow& row : rows.rows)
     if (const auto hash = parse_record_hash(row.hash))
-      add(below(prefix, join_normal(*site, row.path)), {*hash, row.size, status.modified, false});
+      add(below(prefix, join_normal(*site, row.path)),
+          {*hash, row.size, status.modified, number, false});
 }
 
-void FileClaims::add_conda(const Tree& tree, const Distribution& distribution) {
+void FileClaims::add_conda(const Tree& tree, const Distribution& distribution, uint32_t number) {
   Entry status;
   if (!look_at(distribution.metadata, status)) return;
   const Result<MappedFile> map = tree.map(distribution.metadata);
@@ -92,20 +93,27 @@ void FileClaims::add_conda(const Tree& tree, const Distribution& distribution) {
   for (const auto& row : data["paths"]) {
     if (!row.is_object() || !row.contains("_path") || !row["_path"].is_string()) continue;
     if (const auto hash = hash_of_conda(row))
-      add(row["_path"].get<std::string>(), {*hash, -1, status.modified, false});
+      add(row["_path"].get<std::string>(), {*hash, -1, status.modified, number, false});
   }
 }
 
 FileClaims FileClaims::read(const Tree& tree, const Distributions& distributions,
                             const std::string& prefix) {
   FileClaims result;
-  for (const Distribution& distribution : distributions.all()) {
-    if (distribution.is_conda_package)
-      result.add_conda(tree, distribution);
+  const std::vector<Distribution>& all = distributions.all();
+  for (uint32_t i = 0; i < all.size(); i++) {
+    if (all[i].is_conda_package)
+      result.add_conda(tree, all[i], i);
     else
-      result.add_record(tree, distribution, prefix);
+      result.add_record(tree, all[i], i, prefix);
   }
   return result;
+}
+
+std::optional<FileClaims::Claimed> FileClaims::claimed(const std::string& path) const {
+  const auto found = claims_.find(path);
+  if (found == claims_.end() || found->second.disputed) return std::nullopt;
+  return Claimed{found->second.hash, found->second.distribution};
 }
 
 std::optional<Sha256> FileClaims::believed(const Entry& entry) const {

@@ -30,17 +30,26 @@ class FileClaims {
   std::optional<Sha256> believed(const Entry& entry) const;
   // Whether an installer says anything of this path, below the prefix.
   bool contains(const std::string& path) const { return claims_.contains(path); }
+  // What it says, and the distribution's number in what was read; nothing where several say
+  // different things, or nobody anything.
+  struct Claimed {
+    Sha256 hash{};
+    uint32_t distribution = 0;
+  };
+  std::optional<Claimed> claimed(const std::string& path) const;
 
  private:
   struct Claim {
     Sha256 hash{};
     int64_t size = -1;
     int64_t made = 0;  // when the list was written
+    uint32_t distribution = 0;
     bool disputed = false;
   };
   void add(const std::string& path, const Claim& claim);
-  void add_record(const Tree& tree, const Distribution& distribution, const std::string& prefix);
-  void add_conda(const Tree& tree, const Distribution& distribution);
+  void add_record(const Tree& tree, const Distribution& distribution, uint32_t number,
+                  const std::string& prefix);
+  void add_conda(const Tree& tree, const Distribution& distribution, uint32_t number);
 
   std::unordered_map<std::string, Claim> claims_;  // by path below the prefix
 };
