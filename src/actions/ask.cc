@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +57,15 @@ std::string read_answer(int from, int patience) {
   return text;
 }
 
+// Waits for the end of a child, which is left to be collected. Where the kernel has no descriptors
+// of processes (before Linux 5.3) there is no limit.
+bool has_ended(pid_t child, int patience) {
+  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (!process.is_open()) return true;
+  pollfd wait{process.get(), POLLIN, 0};
+  return ::poll(&wait, 1, patience) != 0;
+}
+
 }  // namespace
 
 std::string ask_program(const std::vector<std::string>& command, int patience) {
@@ -81,7 +91,8 @@ std::string ask_program(const std::vector<std::string>& command, int patience) {
   return text;
 }
 
-Result<Answer> hear_program(const std::vector<std::string>& command, const std::string& input) {
+Result<Answer> hear_program(const std::vector<std::string>& command, const std::string& input,
+                            std::optional<int> patience) {
   std::vector<char*> words = words_of(command);
   const Scratch in, out, err;
   if (!in.file.is_open() || !out.file.is_open() || !err.file.is_open() || !in.put(input))
@@ -96,6 +107,11 @@ Result<Answer> hear_program(const std::vector<std::string>& command, const std::
   ::posix_spawn_file_actions_destroy(&files);
   if (failed) return fail(fmt::format("cannot start {}: {}", command[0], std::strerror(failed)));
   Answer answer;
+  if (patience && !has_ended(child, *patience)) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    return fail(fmt::format("{} has not ended after {} s", command[0], *patience / 1000));
+  }
   while (::waitpid(child, &answer.status, 0) < 0 && errno == EINTR) continue;
   if (out.is_too_long() || err.is_too_long())
     return fail(fmt::format("{} wrote more than {} MB", command[0], kMostHeard >> 20));

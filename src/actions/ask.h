@@ -1,6 +1,7 @@
 // What a program says on its standard output, where it answers in time; or all it has to say.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ struct Answer {
   std::string output, errors;
 };
 // Started as ask_program does, with `input` on its standard input; its errors are kept too. Fails
-// where it cannot be started, or writes without end.
-Result<Answer> hear_program(const std::vector<std::string>& command, const std::string& input = "");
+// where it cannot be started, writes without end, or has not ended within the patience
+// (milliseconds; none: it may take as long as it likes), and is then killed.
+Result<Answer> hear_program(const std::vector<std::string>& command, const std::string& input = "",
+                            std::optional<int> patience = {});
 
 // Of what it wrote, without the line feed: where most programs say what went wrong.
 std::string last_line(std::string text);

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <memory>
 
+#include "actions/check/command.h"
+#include "actions/check/fetch.h"
 #include "actions/check/plan.h"
 #include "actions/launch.h"
 #include "base/addresses.h"
@@ -55,7 +57,8 @@ Result<KeptEnvironment> environment_of(const GuardOptions& options, const std::s
 }
 
 // Where an installer puts things that are not in the environment we could take them back from.
-Result<void> refuse_other_places(const std::vector<std::string>& command) {
+Result<void> refuse_other_places(const std::string& path,
+                                 const std::vector<std::string>& command) {
   static const std::vector<std::string> kPlaces = {"--target", "-t", "--user", "--root",
                                                    "--prefix"};
   const auto refusal = [](const std::string& what) {
@@ -75,12 +78,17 @@ Result<void> refuse_other_places(const std::vector<std::string>& command) {
     for (const std::string& place : kPlaces)
       if (means(word, place)) return refusal(place);
   if (is_uv(command)) return {};
-  for (const char* name : {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"}) {
-    const char* value = std::getenv(name);
-    const std::string_view text = value ? value : "";
-    if (!text.empty() && text != "0" && text != "false" && text != "no" && text != "off")
-      return refusal(name);
-  }
+  const auto is_set = [](std::string_view text) {
+    return !text.empty() && text != "0" && text != "false" && text != "no" && text != "off";
+  };
+  for (const char* name : {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"})
+    if (const char* value = std::getenv(name); value && is_set(value)) return refusal(name);
+  const auto asked = check::read_command(path, command);
+  if (!asked) return {};
+  const std::string settings = check::settings_of_pip(asked->installer);
+  for (const char* option : {"target", "prefix", "root", "user"})
+    if (is_set(check::setting_of_pip(settings, option)))
+      return refusal(fmt::format("`{}` in pip's configuration (`pip config list`)", option));
   return {};
 }
 
@@ -151,7 +159,7 @@ Result<int> guard(GuardOptions& options) {
     say_guarding("cannot start {}: {}", *path, std::strerror(error));
     return error == ENOENT ? kNotFound : kCannotStart;
   }
-  if (auto good = refuse_other_places(options.command); !good)
+  if (auto good = refuse_other_places(*path, options.command); !good)
     return tl::unexpected<Error>(good.error());
   if (options.step) return install_by_steps(options, *path);
   return install(options,

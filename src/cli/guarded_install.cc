@@ -124,9 +124,9 @@ Result<void> Guard::take_back(const Snapshot& now) {
   const auto restored = restore(store_, now, kept_, refetch_of(environment_));
   if (!restored)
     return fail(fmt::format(
-        "what {} did is not taken back: {}\n`cohabit restore` tries it again, "
-        "`cohabit restore --abandon` leaves the environment as it is now (both with "
-        "--env {})",
+        "what {} did is not taken back: {}\n`cohabit restore --env {}` tries it again, with "
+        "--without-lost it restores all that can be, with --abandon it leaves the environment as "
+        "it is now",
         last_part(install_.command[0]), restored.error().message, shell_word(environment_.prefix)));
   say_guarding("taken back: {} is as before ({} files put back, {} removed)", environment_.prefix,
                restored->written, restored->removed);
@@ -222,7 +222,9 @@ bool Guard::has_broken_altered() const {
 
 // What python says when it does not even start; empty: it does.
 std::string Guard::cannot_start() const {
-  const auto answer = hear_program({environment_.python.executable, "-I", "-B", "-c", "pass"});
+  constexpr int kPatience = 60'000;  // milliseconds
+  const auto answer =
+      hear_program({environment_.python.executable, "-I", "-B", "-c", "pass"}, "", kPatience);
   if (!answer) return answer.error().message;
   if (exit_code_of_process(answer->status) == 0) return "";
   const std::string said = last_line(answer->errors);

@@ -119,7 +119,7 @@ void tell_links_out(const KeptEnvironment& environment) {
 
 }  // namespace
 
-Result<Store> open_store(KeptEnvironment& environment, Store::Access access) {
+Result<Store> open_store(KeptEnvironment& environment, Store::Access access, Lost lost) {
   disk::take_limits_as_failures();
   if (access == Store::Access::kChange) {
     if (auto good = check_can_be_kept(environment); !good)
@@ -136,17 +136,18 @@ Result<Store> open_store(KeptEnvironment& environment, Store::Access access) {
       return store;
     }
   }
-  auto store = open_and_complete(environment, environment.prefix);
+  auto store = open_and_complete(environment, environment.prefix, lost);
   if (!store) return store;
   // What was read lay between the two.
   if (auto done = read_again(environment); !done) return tl::unexpected<Error>(done.error());
   return store;
 }
 
-Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root) {
+Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root,
+                                Lost lost) {
   auto store = Store::open(root, Store::Access::kChange);
   if (!store) return store;
-  const auto done = complete_interrupted(*store, environment.claims, refetch_of(environment));
+  const auto done = complete_interrupted(*store, environment.claims, refetch_of(environment), lost);
   if (!done) return tl::unexpected<Error>(done.error());
   if (!done->empty()) fmt::print(stderr, "{}\n", *done);
   return store;

@@ -29,10 +29,12 @@ Result<KeptEnvironment> find_kept_environment(const std::string& place);
 Result<void> read_again(KeptEnvironment& environment);
 // Opens its store and completes what was interrupted, which it says on stderr; the environment is
 // read again then.
-Result<Store> open_store(KeptEnvironment& environment, Store::Access access);
+Result<Store> open_store(KeptEnvironment& environment, Store::Access access,
+                         Lost lost = Lost::kRefuse);
 // The same, to change it, of the store below another directory than the prefix; the environment
 // stays as it was read.
-Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root);
+Result<Store> open_and_complete(const KeptEnvironment& environment, const std::string& root,
+                                Lost lost = Lost::kRefuse);
 
 // Whether a change of what is kept below `prefix` was interrupted there.
 bool is_interrupted(const std::string& prefix);

@@ -23,7 +23,8 @@ struct SnapshotOptions {
   std::string environment;
   std::string format = "full";
   std::vector<std::string> remove;
-  bool full = false, orders = false, dry_run = false, no_undo = false, abandon = false;
+  bool full = false, orders = false, dry_run = false, no_undo = false, abandon = false,
+       without_lost = false;
 };
 
 constexpr const char* kNow = "now";
@@ -196,6 +197,8 @@ void tell_restored(const Restored& restored, const std::string& name, const std:
   fmt::print("restored {}: {} files written, {} removed\n", name, restored.written,
              restored.removed);
   if (!undo.empty()) fmt::print("take it back with `{}`\n", undo);
+  if (!restored.lost.empty())
+    fmt::print(stderr, "not as in {}, since the bytes are gone: {}\n", name, some(restored.lost));
   if (!restored.left_alone.empty())
     fmt::print(stderr, "left alone (sockets, pipes, devices, and what holds them): {}\n",
                some(restored.left_alone));
@@ -210,7 +213,7 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
   if (!wanted) return tl::unexpected<Error>(wanted.error());
   const auto now = describe_environment(store, environment.claims, {options.full});
   if (!now) return tl::unexpected<Error>(now.error());
-  const RestorePlan plan = plan_restore(now->snapshot, *wanted);
+  RestorePlan plan = plan_restore(now->snapshot, *wanted);
   if (plan.empty()) {
     fmt::print("nothing differs from {}\n", options.name);
     return 0;
@@ -218,9 +221,16 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
   uint64_t bytes_read = 0;
   auto spoiled = find_spoiled(store, plan, bytes_read);
   if (!spoiled.empty()) spoiled = refetch_of(environment)(store, *wanted, std::move(spoiled));
-  if (!spoiled.empty()) return fail(describe_spoiled(spoiled, *wanted));
+  if (!spoiled.empty() && !options.without_lost)
+    return fail(fmt::format("{}\n`{} --without-lost` restores all others",
+                            describe_spoiled(spoiled, *wanted),
+                            restore_command_of(environment.prefix, options.name)));
   if (options.dry_run) {
+    leave_lost(plan, spoiled);
     print_plan(plan, options.name);
+    for (const SpoiledFile& file : spoiled)
+      fmt::print(stderr, "would stay as it is, since the bytes are gone: {}\n",
+                 report::printable(file.path));
     return 0;
   }
   std::string undo;
@@ -229,13 +239,14 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
     if (!kept) return tl::unexpected<Error>(kept.error());
     undo = std::move(*kept);
   }
-  const auto restored = restore(store, now->snapshot, *wanted, refetch_of(environment));
+  const auto restored = restore(store, now->snapshot, *wanted, refetch_of(environment),
+                                options.without_lost ? Lost::kLeave : Lost::kRefuse);
   if (!restored) return tl::unexpected<Error>(restored.error());
   tell_restored(*restored, options.name,
                 undo.empty() ? "" : restore_command_of(environment.prefix, undo));
   if (auto pruned = prune_automatic(store, {options.name, undo}); !pruned)
     return tl::unexpected<Error>(pruned.error());
-  return restored->disturbed.empty() ? 0 : 1;
+  return restored->disturbed.empty() && restored->lost.empty() ? 0 : 1;
 }
 
 Result<int> restore_command(const SnapshotOptions& options) {
@@ -245,11 +256,16 @@ Result<int> restore_command(const SnapshotOptions& options) {
   if (options.dry_run)
     if (auto whole = check_whole(environment->prefix); !whole)
       return tl::unexpected<Error>(whole.error());
-  auto store = open_store(*environment, Store::Access::kChange);
+  auto store = open_store(*environment, Store::Access::kChange,
+                          options.without_lost ? Lost::kLeave : Lost::kRefuse);
   if (!store) return tl::unexpected<Error>(store.error());
   if (!options.name.empty()) return restore_named(options, *environment, *store);
   fmt::print("nothing is left to complete; `cohabit snapshots` lists what can be restored\n");
   return 0;
+}
+
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "expected a name, found an empty text" : "";
 }
 
 using Function = Result<int> (*)(const SnapshotOptions&);
@@ -275,7 +291,7 @@ void add_snapshot_commands(CLI::App& app, int& exit_code) {
   command->footer(
       "The snapshot is in ENV/.cohabit and shares the files' bytes (hard links or "
       "clones).\nExit code: 0 made, 2 Cohabit failed.");
-  command->add_option("name", options->name, "Its name (default: the time)");
+  command->add_option("name", options->name, "Its name (default: the time)")->check(not_empty);
   command->add_flag("--full", options->full,
                     "Read every file, whatever its distribution says and is known of it");
   command->add_flag("--orders", options->orders,
@@ -305,11 +321,13 @@ void add_snapshot_commands(CLI::App& app, int& exit_code) {
                         restore_command);
   command->footer(
       "Without a name: completes what was interrupted.\n"
-      "Exit code: 0 restored, 1 but somebody else was writing, 2 Cohabit failed.");
-  command->add_option("name", options->name, "A snapshot");
+      "Exit code: 0 restored, 1 but somebody else was writing, or bytes are gone, 2 Cohabit failed.");
+  command->add_option("name", options->name, "A snapshot")->check(not_empty);
   command->add_flag("--dry-run", options->dry_run, "Only say what would be done");
   command->add_flag("--full", options->full, "Read all files to find what differs");
   command->add_flag("--no-undo", options->no_undo, "Do not keep what is there now");
+  command->add_flag("--without-lost", options->without_lost,
+                    "Restore all others where the bytes of some files are gone");
   command->add_flag("--abandon", options->abandon,
                     "Leave what was interrupted as it is, instead of completing it");
 }

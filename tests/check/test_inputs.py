@@ -58,6 +58,11 @@ version = "1"
 optional = false
 groups = ["main"]
 markers = "sys_platform == 'win32'"
+
+[metadata]
+lock-version = "2.1"
+python-versions = ">=3.9"
+content-hash = "0"
 """
 PYLOCK = """lock-version = "1.0"
 created-by = "test"
@@ -105,7 +110,7 @@ def test_a_file(environment, ask, tmp_path: Path, name: str):
 
 @pytest.mark.parametrize("name,text", [
     ("uv.lock", '[[package]]\nname = "--index-url=http://127.0.0.1:1/"\nversion = "1"\nsource = { virtual = "." }\n'),
-    ("poetry.lock", '[[package]]\nname = "--index-url=http://127.0.0.1:1/"\nversion = "1"\n'),
+    ("poetry.lock", '[[package]]\nname = "--index-url=http://127.0.0.1:1/"\nversion = "1"\n[metadata]\n'),
     ("poetry.lock", "not toml ["), ("uv.lock", ""), ("environment.yml", "a: [b"), ("environment.yml", "*a"),
     ("environment.yml", "dependencies: 3"),
 ])
@@ -114,3 +119,14 @@ def test_a_hostile_file(check, tmp_path: Path, name: str, text: str):
     (tmp_path / name).write_text(text)
     done = check(environment, "-r", tmp_path / name, "--no-index", code=2)
     assert name in done.stderr
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock"])
+def test_a_lock_that_was_cut_short(check, tmp_path: Path, name: str):
+    """Cut between two packages it is TOML still, and would say that less is installed."""
+    environment = made.Environment(tmp_path / "env", "uv")
+    text = {"uv.lock": UV_LOCK, "poetry.lock": POETRY_LOCK}[name]
+    end = text.rindex("[[package]]", 0, text.index('name = "three"' if name == "uv.lock" else "[metadata]"))
+    (tmp_path / name).write_text(text[:end])
+    done = check(environment, "-r", tmp_path / name, "--no-index", code=2)
+    assert "was cut short" in done.stderr and name in done.stderr

@@ -65,6 +65,34 @@ def test_an_installer_that_writes_in_place_is_told_of(environment, call) -> None
     assert environment.walk() == changed
 
 
+def test_the_others_are_restored_where_bytes_are_gone(environment, call) -> None:
+    before = environment.walk()
+    harm = f'open("{environment.site}/beta.py", "r+b").write(b"X"); environment.uninstall("alpha"); sys.exit(3)'
+    done = call(environment, "guard", "--", *installer(environment, harm), code=125)
+    assert "restore --env" in done.stderr and "--without-lost" in done.stderr
+    call(environment, "restore", code=2)
+    done = call(environment, "restore", "--without-lost")
+    assert "not restored, its bytes are gone" in done.stderr and "beta.py" in done.stderr
+    left = {Path(os.fsdecode(name)).name for name in world.differences(before, environment.walk())}
+    assert left == {"beta.py"}
+    assert (environment.site / "beta.py").read_bytes() == b"Xersion = 1\n"
+
+
+def test_a_restore_of_what_can_be_restored(environment, call) -> None:
+    call(environment, "snapshot", "good")
+    before = environment.walk()
+    with open(environment.site / "beta.py", "r+b") as file:
+        file.write(b"X")
+    environment.install("gamma", "1", {"gamma.py": b""})
+    assert "restore good --env" in call(environment, "restore", "good", code=2).stderr
+    assert "gamma.py" in call(environment, "restore", "good", "--dry-run", "--without-lost").stdout
+    assert (environment.site / "gamma.py").exists()
+    done = call(environment, "restore", "good", "--without-lost", code=1)
+    assert "the bytes are gone: lib/" in done.stderr and "writing meanwhile" not in done.stderr
+    assert {Path(os.fsdecode(name)).name for name in world.differences(before, environment.walk())} == {"beta.py"}
+    assert "expected a name" in call(environment, "snapshot", "", code=None).stderr
+
+
 @pytest.mark.parametrize("harmless", [True, False])
 def test_what_a_package_that_stays_has_lost_is_run(environment, call, harmless: bool) -> None:
     """A wheel that lists no files takes another's module: no list tells of it, only a run does."""
@@ -321,6 +349,20 @@ def test_other_places_by_variables_are_refused(environment, call, variable: str)
     done = call(environment, "guard", "--", str(pip), "install", "x", code=125, variables={variable: "/somewhere"})
     assert variable in done.stderr
     assert call(environment, "guard", "--", str(pip), "install", "-t/x", "x", code=125).stderr.count("-t installs outside") == 1
+
+
+@pytest.mark.parametrize("option", ["target", "prefix", "user"])
+def test_other_places_by_a_configuration_file_are_refused(call, tmp_path: Path, option: str) -> None:
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    value = "true" if option == "user" else tmp_path / "elsewhere"
+    (root / "pip.conf").write_text(f"[install]\n{option} = {value}\n")
+    make_wheel(tmp_path, "gamma", "1")
+    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path), "gamma"]
+    done = call(root, "guard", "--", *install, code=125)
+    assert f"`{option}` in pip's configuration" in done.stderr and not (tmp_path / "elsewhere").exists()
+    (root / "pip.conf").write_text("[global]\nno-color = true\n[download]\nuser = true\n")
+    call(root, "guard", "--", *install)
 
 
 def test_what_cannot_be_predicted_is_said(environment, call) -> None:

@@ -79,21 +79,31 @@ void add(const Arrival& arrival, Reading reading, Fetched& result) {
   result.wheels.emplace_back(std::move(*reading.wheel));
 }
 
-// Of `pip config list`, in which variables stand last, as pip weighs them: "global.proxy='...'" and
-// ":env:.proxy='...'".
-std::string proxy_of_pip(std::string_view listed) {
-  std::string proxy;
+}  // namespace
+
+// Variables stand last, as pip weighs them.
+std::string setting_of_pip(std::string_view listed, std::string_view option) {
+  std::string value;
   for (std::string_view line : split(listed, '\n')) {
     const size_t equals = line.find("='");
     if (equals == line.npos || !line.ends_with('\'')) continue;
     const std::string_view name = line.substr(0, equals);
-    if (name == "global.proxy" || name == "install.proxy" || name == ":env:.proxy")
-      proxy = line.substr(equals + 2, line.size() - equals - 3);
+    const size_t dot = name.rfind('.');
+    if (dot == name.npos || name.substr(dot + 1) != option) continue;
+    const std::string_view section = name.substr(0, dot);
+    if (section == "global" || section == "install" || section == ":env:")
+      value = line.substr(equals + 2, line.size() - equals - 3);
   }
-  return proxy;
+  return value;
 }
 
-}  // namespace
+std::string settings_of_pip(const Installer& installer) {
+  if (installer.tool != Tool::kPip) return "";
+  std::vector<std::string> command = installer.command;
+  command.insert(command.end(), {"config", "list", "--disable-pip-version-check"});
+  const auto answer = hear_program(command);
+  return answer ? answer->output : "";
+}
 
 // Credentials stand where the indexes are named. What netrc holds, libcurl reads itself.
 wheels::WebSettings web_settings(const Installer& installer, const Request& request) {
@@ -103,14 +113,9 @@ wheels::WebSettings web_settings(const Installer& installer, const Request& requ
     if (const char* value = std::getenv(name)) wheels::collect_credentials(value, settings);
   for (const std::string& argument : request.arguments)
     wheels::collect_credentials(argument, settings);
-  if (installer.tool == Tool::kPip) {
-    std::vector<std::string> command = installer.command;
-    command.insert(command.end(), {"config", "list", "--disable-pip-version-check"});
-    if (const auto answer = hear_program(command)) {
-      wheels::collect_credentials(answer->output, settings);
-      settings.proxy = proxy_of_pip(answer->output);
-    }
-  }
+  const std::string of_pip = settings_of_pip(installer);
+  wheels::collect_credentials(of_pip, settings);
+  settings.proxy = setting_of_pip(of_pip, "proxy");
   for (const char* name : {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
     const char* value = std::getenv(name);
     if (value && *value && settings.certificates.empty()) settings.certificates = value;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actions/check/plan.h"
@@ -19,6 +20,12 @@ struct Fetched {
   uint64_t bytes_of_wheels = 0;                      // of those that could be read
   std::vector<std::string> unknowns;
 };
+
+// Of `pip config list`, whose configuration files and variables it has weighed: the value of an
+// option of "pip install"; empty: none. `listed`: "global.proxy='...'", ":env:.proxy='...'".
+std::string setting_of_pip(std::string_view listed, std::string_view option);
+// What that command says; empty: it is another installer, or does not answer.
+std::string settings_of_pip(const Installer& installer);
 
 // What requests for wheels say: reports of installers have no credentials in their addresses.
 wheels::WebSettings web_settings(const Installer& installer, const Request& request);

@@ -82,7 +82,9 @@ Input read_pylock(const toml::table& file, const MarkerEnvironment& environment)
   return input;
 }
 
-Input read_poetry_lock(const toml::table& file, const MarkerEnvironment& environment) {
+Result<Input> read_poetry_lock(const toml::table& file, const MarkerEnvironment& environment) {
+  // Poetry writes it last, in every release (poetry, packages/locker.py).
+  if (!file["metadata"].is_table()) return fail("it has no [metadata] at its end: it was cut short");
   Input input;
   input.is_lock = true;
   for (const toml::table* package : tables_of(file["package"])) {
@@ -104,9 +106,12 @@ class UvLock {
       by_name_[text_at(*package, "name")].push_back(package);
   }
 
-  Input read() {
+  Result<Input> read() {
     for (const toml::table* package : packages_)
       if (is_project(*package)) follow((*package)["dependencies"]);
+    if (!missing_.empty())
+      return fail(fmt::format("it wants {}, and has no such [[package]]: it was cut short",
+                              *missing_.begin()));
     Input input;
     input.is_lock = true;
     for (const toml::table* package : chosen_) input.words.push_back(pin(*package));
@@ -142,9 +147,13 @@ class UvLock {
   }
 
   // A name may be locked in several versions; then the dependency names one.
-  const toml::table* find(const toml::table& wanted) const {
-    const auto found = by_name_.find(text_at(wanted, "name"));
-    if (found == by_name_.end()) return nullptr;
+  const toml::table* find(const toml::table& wanted) {
+    const std::string name = text_at(wanted, "name");
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) {
+      missing_.insert(name);
+      return nullptr;
+    }
     const std::string version = text_at(wanted, "version");
     for (const toml::table* package : found->second)
       if (has_version(*package) && (version.empty() || version == text_at(*package, "version")))
@@ -157,6 +166,7 @@ class UvLock {
   std::map<std::string, std::vector<const toml::table*>> by_name_;
   std::set<const toml::table*> chosen_;
   std::set<std::pair<const toml::table*, std::string>> seen_;
+  std::set<std::string> missing_;  // names that nothing in the file has
 };
 
 // The nodes of a YAML file. Aliases are references here: nothing is multiplied.
@@ -238,10 +248,12 @@ Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnviron
   if (!parsed)
     return fail(fmt::format("{}: expected TOML, line {}: {}", path,
                             parsed.error().source().begin.line, parsed.error().description()));
-  Input input = is_project          ? read_project(parsed.table())
-                : is_pylock         ? read_pylock(parsed.table(), environment)
-                : name == "uv.lock" ? UvLock(parsed.table(), environment).read()
-                                    : read_poetry_lock(parsed.table(), environment);
+  Result<Input> read = is_project          ? Result<Input>(read_project(parsed.table()))
+                       : is_pylock         ? Result<Input>(read_pylock(parsed.table(), environment))
+                       : name == "uv.lock" ? UvLock(parsed.table(), environment).read()
+                                           : read_poetry_lock(parsed.table(), environment);
+  if (!read) return fail(fmt::format("{}: {}", path, read.error().message));
+  Input input = std::move(*read);
   keep_requirements(path, input);
   if (input.words.empty())
     return fail(fmt::format("{} names nothing that would be installed here", path));

@@ -21,12 +21,21 @@ std::string last_reasons(const std::string& errors) {
   return without_credentials(text);
 }
 
+// Whether a source distribution, which was not built, could have been the way: pip and uv say that
+// they found no wheel that they could take, or that they were not to build.
+bool may_want_a_build(const std::string& errors) {
+  for (const char* words : {"No matching distribution", "Could not find a version", "wheel",
+                            "uilding", "--no-build", "only-binary"})
+    if (errors.find(words) != std::string::npos) return true;
+  return false;
+}
+
 }  // namespace
 
 Error refusal_of(const std::vector<std::string>& command, const Answer& answer, bool allow_build) {
   std::string text = fmt::format("{} finds no way to install this: {}", last_part(command[0]),
                                  last_reasons(answer.errors));
-  if (!allow_build)
+  if (!allow_build && may_want_a_build(answer.errors))
     text +=
         "\n(No build was made to find out: `cohabit check --allow-build` lets the installer build "
         "source distributions and directories, which runs their code.)";

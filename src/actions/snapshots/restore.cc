@@ -305,16 +305,28 @@ std::string describe_spoiled(const std::vector<SpoiledFile>& spoiled, const Snap
   return text;
 }
 
+void leave_lost(RestorePlan& plan, const std::vector<SpoiledFile>& lost) {
+  std::set<std::string> paths;
+  for (const SpoiledFile& file : lost) paths.insert(file.path);
+  std::erase_if(plan.files, [&](const SnapshotFile* row) { return paths.contains(row->path); });
+}
+
+// In the journal of a restore: it leaves what is lost.
+constexpr const char* kWithoutLost = "--without-lost";
+
 Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& wanted,
-                         const Refetch& refetch) {
-  const RestorePlan plan = plan_restore(now, wanted);
+                         const Refetch& refetch, Lost lost) {
+  RestorePlan plan = plan_restore(now, wanted);
   Restoring restoring(store, plan, now);
   Restored& restored = restoring.restored();
   auto spoiled = find_spoiled(store, plan, restored.bytes_read);
   if (!spoiled.empty() && refetch) spoiled = refetch(store, wanted, std::move(spoiled));
-  if (!spoiled.empty()) return fail(describe_spoiled(spoiled, wanted));
+  if (!spoiled.empty() && lost == Lost::kRefuse) return fail(describe_spoiled(spoiled, wanted));
+  leave_lost(plan, spoiled);
+  for (SpoiledFile& file : spoiled) restored.lost.push_back(std::move(file.path));
   if (auto staged = restoring.stage(); !staged) return tl::unexpected<Error>(staged.error());
-  auto noted = store.write_journal({Journal::Action::kRestore, wanted.name, ""});
+  auto noted = store.write_journal(
+      {Journal::Action::kRestore, wanted.name, lost == Lost::kLeave ? kWithoutLost : ""});
   // On a full disk the note that an install is under way does as well: it leads to the same end.
   const Journal journal = store.read_journal();
   if (!noted && (journal.action == Journal::Action::kNothing || journal.snapshot != wanted.name)) {
@@ -327,23 +339,26 @@ Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& want
   if (auto cleared = store.clear_journal(); !cleared) return tl::unexpected<Error>(cleared.error());
   restored.left_alone.insert(restored.left_alone.end(), plan.left_alone.begin(),
                              plan.left_alone.end());
-  restored.disturbed = find_disturbed(store, wanted, restored.left_alone);
+  std::vector<std::string> expected = restored.left_alone;
+  expected.insert(expected.end(), restored.lost.begin(), restored.lost.end());
+  restored.disturbed = find_disturbed(store, wanted, expected);
   return std::move(restored);
 }
 
-static Result<void> complete_restore(Store& store, const FileClaims& claims,
-                                     const std::string& name, const Refetch& refetch) {
+static Result<std::vector<std::string>> complete_restore(Store& store, const FileClaims& claims,
+                                                         const std::string& name,
+                                                         const Refetch& refetch, Lost lost) {
   const auto wanted = store.read(name);
   if (!wanted) return tl::unexpected<Error>(wanted.error());
   const auto now = describe_environment(store, claims, {});
   if (!now) return tl::unexpected<Error>(now.error());
-  if (auto done = restore(store, now->snapshot, *wanted, refetch); !done)
-    return tl::unexpected<Error>(done.error());
-  return {};
+  auto done = restore(store, now->snapshot, *wanted, refetch, lost);
+  if (!done) return tl::unexpected<Error>(done.error());
+  return std::move(done->lost);
 }
 
 Result<std::string> complete_interrupted(Store& store, const FileClaims& claims,
-                                         const Refetch& refetch) {
+                                         const Refetch& refetch, Lost lost) {
   const Journal journal = store.read_journal();
   if (journal.action == Journal::Action::kNothing) return std::string();
   if (journal.action == Journal::Action::kSnapshot) {
@@ -354,17 +369,22 @@ Result<std::string> complete_interrupted(Store& store, const FileClaims& claims,
     return fmt::format("the snapshot {} was interrupted and is not there", journal.snapshot);
   }
   if (journal.action == Journal::Action::kClean) return complete_cleaning(store, journal.snapshot);
-  if (auto done = complete_restore(store, claims, journal.snapshot, refetch); !done)
-    return fail(
-        fmt::format("what was interrupted cannot be completed: {}\n`cohabit restore "
-                    "--abandon --env {}` leaves the environment as it is now",
-                    done.error().message, shell_word(store.prefix())));
-  return journal.action == Journal::Action::kInstall
+  const bool is_install = journal.action == Journal::Action::kInstall;
+  if (!is_install && journal.command == kWithoutLost) lost = Lost::kLeave;
+  const auto left = complete_restore(store, claims, journal.snapshot, refetch, lost);
+  if (!left)
+    return fail(fmt::format(
+        "what was interrupted cannot be completed: {}\n`cohabit restore --without-lost --env {}` "
+        "restores all that can be, with --abandon in its place the environment stays as it is now",
+        left.error().message, shell_word(store.prefix())));
+  const std::string but =
+      left->empty() ? "" : fmt::format("; not restored, its bytes are gone: {}", list_some(*left));
+  return is_install
              ? fmt::format(
                    "`{}` was interrupted: the environment is again as before it (snapshot "
-                   "{})",
-                   journal.command, journal.snapshot)
-             : fmt::format("the interrupted restore of {} is complete", journal.snapshot);
+                   "{}){}",
+                   journal.command, journal.snapshot, but)
+             : fmt::format("the interrupted restore of {} is complete{}", journal.snapshot, but);
 }
 
 }  // namespace cohabit

@@ -38,6 +38,7 @@ struct Restored {
   uint64_t bytes_read = 0;              // to be sure of bytes whose inode changed
   std::vector<std::string> left_alone;  // sockets and the like, and directories that hold some
   std::vector<std::string> disturbed;   // what somebody else has written meanwhile
+  std::vector<std::string> lost;        // whose bytes are gone: they stay as they are
 };
 
 // A file whose bytes are gone: it was written in place, through a name that shared them.
@@ -53,9 +54,15 @@ std::vector<SpoiledFile> find_spoiled(Store& store, const RestorePlan& plan, uin
 using Refetch = std::function<std::vector<SpoiledFile>(Store& store, const Snapshot& wanted,
                                                        std::vector<SpoiledFile> spoiled)>;
 
+// What becomes of all others where the bytes of some files are gone: nothing, or they are restored.
+enum class Lost { kRefuse, kLeave };
+
+// Takes these files out of the plan.
+void leave_lost(RestorePlan& plan, const std::vector<SpoiledFile>& lost);
+
 // `now`: what is there, as described under the same lock. `refetch` may be empty.
 Result<Restored> restore(Store& store, const Snapshot& now, const Snapshot& wanted,
-                         const Refetch& refetch);
+                         const Refetch& refetch, Lost lost = Lost::kRefuse);
 
 // The sentence about spoiled files; `wanted`: of which they are.
 std::string describe_spoiled(const std::vector<SpoiledFile>& spoiled, const Snapshot& wanted);

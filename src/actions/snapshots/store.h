@@ -35,7 +35,7 @@ struct Journal {
   Action action = Action::kNothing;
   // That is restored, or to which a stopped install is taken back; of kClean: its name.
   std::string snapshot;
-  std::string command;  // of an install
+  std::string command;  // of an install; of a restore, whether it leaves what is lost
 };
 
 // What is known about an inode.

@@ -41,6 +41,6 @@ std::string new_snapshot_name(const Store& store, const std::string& purpose);
 
 // Completes what was stopped in the middle: says what was done, or nothing.
 Result<std::string> complete_interrupted(Store& store, const FileClaims& claims,
-                                         const Refetch& refetch);
+                                         const Refetch& refetch, Lost lost);
 
 }  // namespace cohabit
