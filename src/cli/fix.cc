@@ -63,7 +63,8 @@ Result<void> prove(report::RepairReport& report) {
 int exit_code_of(const report::RepairReport& report) {
   if (!report.repairs.empty() && report.repairs.front().verified == false) return 1;
   std::vector<std::string> left;
-  for (const Finding& finding : report.findings) left.push_back(finding.id);
+  for (const Finding& finding : report.findings)
+    if (finding.severity == Severity::kError) left.push_back(finding.id);
   if (!report.repairs.empty())
     for (const std::string& id : report.repairs.front().clears) std::erase(left, id);
   return left.empty() ? 0 : 1;
@@ -89,6 +90,9 @@ Result<int> fix(const FixOptions& options) {
   request.cache = options.cache;
   auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
+  if (!report->findings.empty() && report->findings.front().severity != Severity::kError)
+    fmt::print(stderr,
+               "note: nothing that was looked at fails; this is for what is imported besides\n");
   const bool is_bare = request.imports.empty() && request.with.empty() && request.replay.empty();
   // "Nothing to repair" would be said of what was not looked at.
   if (is_bare && report->orders.empty()) return fail(no_framework_in(report->environment));

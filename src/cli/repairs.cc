@@ -57,6 +57,7 @@ class RepairCase {
   Order plan_imports(const std::vector<std::string>& imports);
   void plan_all();
   SearchResult search();
+  bool has_only_latent(const SearchResult& result) const;
   RepairFacts facts() {
     return {
         world_.tree,
@@ -67,7 +68,8 @@ class RepairCase {
         world_.captures,
         ownerships_,
         world_.later ? &*world_.later : nullptr,
-        [this](const std::vector<std::string>& imports) { return what_is_asked(world_, imports); }};
+        [this](const std::vector<std::string>& imports) { return what_is_asked(world_, imports); },
+        counts_latent_};
   }
   std::string keep(const Finding& finding, report::RepairReport& report);
   void add_environment_findings(report::RepairReport& report);
@@ -86,6 +88,7 @@ class RepairCase {
   std::vector<Order> orders_;
   MoreOrders more_;
   size_t asked_ = 0;
+  bool counts_latent_ = false;
   std::unordered_map<std::string, std::string> ids_;  // by cause
   std::unordered_map<std::string, int> counts_;       // by code
 };
@@ -166,7 +169,7 @@ SearchResult RepairCase::search() {
   return search_repairs(facts(), orders_, more_, planner);
 }
 
-// Keeps an error, each cause once; gives its id.
+// Keeps what is to be cleared, each cause once; gives its id.
 std::string RepairCase::keep(const Finding& finding, report::RepairReport& report) {
   const auto [known, fresh] = ids_.try_emplace(cause_of(finding));
   if (fresh) {
@@ -187,15 +190,17 @@ void RepairCase::add_environment_findings(report::RepairReport& report) {
     if (finding.severity == Severity::kError) keep(finding, report);
 }
 
-// Errors, each cause once, in the words of the first order that has it.
+// What is to be cleared, each cause once, in the words of the first order that has it.
 void RepairCase::add_findings(const SearchResult& result, report::RepairReport& report) {
   for (size_t at = 0; at < asked_; at++) {
     report::Order order;
     order.imports = orders_[at].imports;
-    order.verdict =
-        result.before[at].clean() && result.before[at].other_errors.empty() ? "sound" : "unsound";
+    // A latent split hurts no import that was asked for.
+    const bool is_sound = counts_latent_ || (result.before[at].clean() &&
+                                             result.before[at].other_errors.empty());
+    order.verdict = is_sound ? "sound" : "unsound";
     for (const Finding& finding : result.findings[at]) {
-      if (finding.severity != Severity::kError) continue;
+      if (!counts(finding, counts_latent_)) continue;
       order.findings.push_back(keep(finding, report));
     }
     report.orders.push_back(std::move(order));
@@ -252,8 +257,25 @@ void RepairCase::describe_program(report::RepairReport& report) const {
       report.meets_framework = true;
 }
 
+// Who asks about the frameworks as such will import more than them.
+bool RepairCase::has_only_latent(const SearchResult& result) const {
+  if (!request_.imports.empty() || !request_.replay.empty() || request_.program) return false;
+  bool has_latent = false;
+  for (size_t at = 0; at < asked_; at++)
+    for (const Finding& finding : result.findings[at]) {
+      if (counts(finding, false)) return false;
+      has_latent |= counts(finding, true);
+    }
+  return has_latent;
+}
+
 report::RepairReport RepairCase::run() {
-  const SearchResult result = search();
+  SearchResult result = search();
+  if (has_only_latent(result)) {
+    counts_latent_ = true;
+    orders_.clear();
+    result = search();
+  }
   if (world_.kept) world_.kept->save();
   report::RepairReport report;
   report.environment = world_.python ? world_.python->prefix : "";

@@ -27,7 +27,7 @@ Clashes::Clashes(const JudgedProcess& process) : images_(process.simulation().im
   }
   // A split is over too when all of the family goes to the wrong copy together.
   for (const Finding& finding : process.findings())
-    is_split |= finding.severity == Severity::kError && finding.code != "CB102" &&
+    is_split |= process.counts(finding) && finding.code != "CB102" &&
                 repair_class(finding) == RepairClass::kLaunch;
   if (is_split) clashes_.emplace_back().anything_may_clear_it = true;
   if (clashes_.empty()) return;

@@ -40,6 +40,11 @@ std::string_view repair_class_name(RepairClass kind) {
                                          : "machine";
 }
 
+bool counts(const Finding& finding, bool latent) {
+  return finding.severity == Severity::kError ||
+         (latent && finding.severity == Severity::kWarning && finding.code == "CB105");
+}
+
 JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair)
     : JudgedProcess(facts, order, apply(repair, order.trace), nullptr) {}
 
@@ -48,7 +53,8 @@ JudgedProcess::JudgedProcess(const RepairFacts& facts, Order& order)
 
 JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, Trace trace,
                              std::unique_ptr<sim::Simulation> simulation)
-    : trace_(std::move(trace)),
+    : counts_latent_(facts.counts_latent),
+      trace_(std::move(trace)),
       simulation_(simulation ? std::move(simulation) : simulate(facts, order)),
       ownership_(own(facts, order.imports)),
       view_(*simulation_, ownership_, trace_.start.tracer),
@@ -77,7 +83,7 @@ Ownership JudgedProcess::own(const RepairFacts& facts,
 Judgement judge(const JudgedProcess& process) {
   Judgement judgement;
   for (const Finding& finding : process.findings()) {
-    if (finding.severity != Severity::kError) continue;
+    if (!process.counts(finding)) continue;
     if (repair_class(finding) == RepairClass::kLaunch) {
       judgement.launch_errors.insert(cause_of(finding));
       judgement.weight += std::max<uint32_t>(finding.symbols.count, 1);

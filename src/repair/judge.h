@@ -32,6 +32,8 @@ struct RepairFacts {
   std::map<std::vector<std::string>, Ownership>& ownerships;  // by imports, as they come
   sim::ConstructorOpens* constructors = nullptr;              // of planned processes
   std::function<Asked(const std::vector<std::string>& imports)> asked_of;
+  // Latent splits count as errors: what is imported besides may use the split library.
+  bool counts_latent = false;
 };
 
 // A process that imports these, as it was planned or recorded.
@@ -55,6 +57,9 @@ enum class RepairClass : uint8_t {
 RepairClass repair_class(const Finding& finding);
 std::string_view repair_class_name(RepairClass kind);
 
+// An error; with `latent`, a split too that whatever comes next may step into.
+bool counts(const Finding& finding, bool latent);
+
 // One process with a repair applied. Keeps the simulation, so it is large: one at a time.
 class JudgedProcess {
  public:
@@ -68,6 +73,8 @@ class JudgedProcess {
   const Captures& captures() const { return captures_; }
   const Trace& trace() const { return trace_; }
   const std::vector<Finding>& findings() const { return findings_; }
+  // Whether it is to be cleared.
+  bool counts(const Finding& finding) const { return cohabit::counts(finding, counts_latent_); }
 
  private:
   // `simulation`: null, or of this trace from its start to its end.
@@ -76,6 +83,7 @@ class JudgedProcess {
   std::unique_ptr<sim::Simulation> simulate(const RepairFacts& facts, const Order& order) const;
   Ownership own(const RepairFacts& facts, const std::vector<std::string>& imports) const;
 
+  bool counts_latent_;
   Trace trace_;
   std::unique_ptr<sim::Simulation> simulation_;
   Ownership ownership_;

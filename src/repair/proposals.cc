@@ -87,7 +87,7 @@ void Collector::propose_deepbind(ObjectId consumer) {
 }
 
 void Collector::look_at(const Finding& finding) {
-  if (finding.severity != Severity::kError) return;
+  if (!process_.counts(finding)) return;
   const auto& environment = process_.trace().start.environment;
   const auto value = [&](std::string_view name) {
     for (const auto& [key, text] : environment)

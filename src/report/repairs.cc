@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "base/paths.h"
 #include "report/printable.h"
@@ -33,10 +35,20 @@ std::string error_lines(const RepairReport& report) {
   return text;
 }
 
-std::string move_lines(const Effects& effects) {
+// Those between libraries of what is cleared come first.
+std::string move_lines(const RepairReport& report, const RepairRow& row) {
+  const Effects& effects = row.effects;
+  std::set<std::string_view> named;
+  for (const Finding& finding : report.findings)
+    if (std::find(row.clears.begin(), row.clears.end(), finding.id) != row.clears.end())
+      for (const Library& library : finding.libraries) named.insert(library.path);
+  std::vector<Move> moves = effects.moves;
+  std::stable_partition(moves.begin(), moves.end(), [&](const Move& move) {
+    return named.contains(move.consumer) && named.contains(move.from);
+  });
   std::string text;
-  for (size_t i = 0; i < std::min(effects.moves.size(), kShown); i++) {
-    const Move& move = effects.moves[i];
+  for (size_t i = 0; i < std::min(moves.size(), kShown); i++) {
+    const Move& move = moves[i];
     text += fmt::format("   |  {} names of {} move from {} to {}\n", move.count,
                         last_part(move.consumer), last_part(move.from), last_part(move.to));
   }
@@ -59,17 +71,29 @@ std::string how(const RepairReport& report, const RepairRow& row) {
   return fmt::format("        cohabit run -- {} app.py\n", program);
 }
 
+// What changes packages is no other way to the same end where something else was to be repaired.
+std::string introduction(const RepairReport& report, size_t at) {
+  if (at == 0) return "repair:";
+  const bool adds = !report.repairs[at].repair.package.empty() &&
+                    std::none_of(report.repairs[at].clears.begin(), report.repairs[at].clears.end(),
+                                 [&](const std::string& id) {
+                                   const auto& first = report.repairs[0].clears;
+                                   return std::find(first.begin(), first.end(), id) != first.end();
+                                 });
+  return adds ? "   and:" : "    or:";
+}
+
 std::string row_lines(const RepairReport& report, size_t at, bool colour) {
   const RepairRow& row = report.repairs[at];
   std::string text =
-      fmt::format("{} {}\n", bold(colour, at == 0 ? "repair:" : "    or:"), describe(row.repair));
+      fmt::format("{} {}\n", bold(colour, introduction(report, at)), describe(row.repair));
   text += how(report, row);
   if (row.repair.launches() && row.leaves.empty())
     text += row.every_order ? "   = sound in every order that was looked at\n"
                             : "   = sound in this order, not in every other\n";
   if (!row.clears.empty()) text += fmt::format("   = clears {}\n", fmt::join(row.clears, ", "));
   if (!row.leaves.empty()) text += fmt::format("   = leaves {}\n", fmt::join(row.leaves, ", "));
-  text += move_lines(row.effects);
+  text += move_lines(report, row);
   for (const std::string& cost : row.effects.costs) text += fmt::format("   = cost: {}\n", cost);
   for (const std::string& risk : row.effects.risks) text += fmt::format("   = risk: {}\n", risk);
   if (row.verified)

@@ -26,7 +26,7 @@ struct RepairReport {
   std::string python;       // version
   std::string program;      // the interpreter
   std::vector<Order> orders;
-  std::vector<Finding> findings;             // errors only
+  std::vector<Finding> findings;             // errors; where there is none, latent splits
   std::vector<std::string> finding_classes;  // launch, package, machine; as findings
   std::vector<RepairRow> repairs;            // best first
   std::vector<std::string> unknowns;

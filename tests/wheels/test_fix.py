@@ -50,6 +50,21 @@ def test_finds_the_known_repair(name: str, case: dict, cohabit: str, repo: Path)
     assert launch and set(best["clears"]) == launch
 
 
+def test_a_latent_split_is_repaired_before_anything_steps_into_it(cohabit: str) -> None:
+    """`import paddle` returns, and `import zlib` after it dies (shared/knowledge/real-conflicts.md, 2)."""
+    home = environment("ocr")
+    report = fix(cohabit, home)
+    assert {order["verdict"] for order in report["orders"]} == {"sound"}
+    assert [f["code"] for f in report["findings"]] == ["CB105"] and report["findings"][0]["severity"] == "warning"
+    best = report["repairs"][0]
+    assert parts_of(best["rules"]) == {"preload libz.so.1"} and not best["leaves"]
+    code = "import paddle, zlib; print(zlib.decompress(zlib.compress(b'right' * 1000))[:5].decode())"
+    plain = [real.run([str(home / "bin/python"), "-c", code]) for _ in range(ATTEMPTS)]
+    assert any(run.returncode != 0 for run in plain)
+    repaired = real.run([str(home / "bin/python"), "-c", code], LD_PRELOAD=best["rules"].split("preload ")[1].split()[0])
+    assert repaired.returncode == 0 and "right" in repaired.stdout
+
+
 def test_healthy_order_needs_nothing(cohabit: str) -> None:
     report = fix(cohabit, environment("demo"), "--imports", "paddle,tensorflow")
     assert report["repairs"] == [] and report["orders"][0]["verdict"] == "sound"
