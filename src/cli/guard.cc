@@ -57,8 +57,7 @@ Result<KeptEnvironment> environment_of(const GuardOptions& options, const std::s
 }
 
 // Where an installer puts things that are not in the environment we could take them back from.
-Result<void> refuse_other_places(const std::string& path,
-                                 const std::vector<std::string>& command) {
+Result<void> refuse_other_places(const std::string& path, const std::vector<std::string>& command) {
   static const std::vector<std::string> kPlaces = {"--target", "-t", "--user", "--root",
                                                    "--prefix"};
   const auto refusal = [](const std::string& what) {

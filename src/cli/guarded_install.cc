@@ -204,8 +204,8 @@ bool Guard::brings_broken(const std::vector<PackageChange>& changes, const Exami
   return !broken->empty();
 }
 
-// What was written over in a package that stays may be harmless; what cannot be imported any more is
-// not.
+// What was written over in a package that stays may be harmless; what cannot be imported any more
+// is not.
 bool Guard::has_broken_altered() const {
   if (!install_.verify || altered_.empty()) return false;
   std::vector<PackageChange> packages;
@@ -255,9 +255,8 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   altered_ = find_altered(kept_, now, *after, changes);
   for (const PackageChange& change : changes) say_guarding("{}", report::package_change(change));
   for (const Altered& one : altered_)
-    say_guarding("{}",
-                 report::printable(fmt::format("{} {} stays, but not as it was installed: {}",
-                                               one.name, one.version, list_some(one.files))));
+    say_guarding("{}", report::printable(fmt::format("{} {} stays, but not as it was installed: {}",
+                                                     one.name, one.version, list_some(one.files))));
   if (!worse.empty()) tell_worse(worse, *after);
   // What is known to be worse need not be run.
   if (worse.empty() && !has_lost_python() && !is_broken(changes, after->distributions) &&

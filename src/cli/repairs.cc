@@ -196,8 +196,8 @@ void RepairCase::add_findings(const SearchResult& result, report::RepairReport& 
     report::Order order;
     order.imports = orders_[at].imports;
     // A latent split hurts no import that was asked for.
-    const bool is_sound = counts_latent_ || (result.before[at].clean() &&
-                                             result.before[at].other_errors.empty());
+    const bool is_sound =
+        counts_latent_ || (result.before[at].clean() && result.before[at].other_errors.empty());
     order.verdict = is_sound ? "sound" : "unsound";
     for (const Finding& finding : result.findings[at]) {
       if (!counts(finding, counts_latent_)) continue;

@@ -321,7 +321,8 @@ void add_snapshot_commands(CLI::App& app, int& exit_code) {
                         restore_command);
   command->footer(
       "Without a name: completes what was interrupted.\n"
-      "Exit code: 0 restored, 1 but somebody else was writing, or bytes are gone, 2 Cohabit failed.");
+      "Exit code: 0 restored, 1 but somebody else was writing, or bytes are gone, 2 Cohabit "
+      "failed.");
   command->add_option("name", options->name, "A snapshot")->check(not_empty);
   command->add_flag("--dry-run", options->dry_run, "Only say what would be done");
   command->add_flag("--full", options->full, "Read all files to find what differs");

@@ -9,8 +9,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "base/paths.h"
+#include "base/rows.h"
+#include "explain/definitions.h"
 #include "explain/inventory.h"
 #include "facts/python/version.h"
 #include "findings/rule.h"
@@ -109,33 +114,104 @@ Seen is_library_elsewhere(const Look& look) {
   return seen;
 }
 
+std::string captured(const Answer& answer, std::string_view name) {
+  for (const Capture& capture : answer.captures)
+    if (capture.name == name) return capture.value;
+  return "";
+}
+
+// Whether the library has what the text says it lacks. The file that the text names decides; where
+// it names none, or one that is not here, all copies together.
+Seen is_definition_missing(const Look& look) {
+  Seen seen;
+  if (has_hole(look.argument)) return seen;
+  const std::string symbol = captured(look.answer, "symbol");
+  const std::string version = captured(look.answer, "version");
+  const std::string& what = symbol.empty() ? version : symbol;
+  if (what.empty()) return seen;
+  std::vector<Copy> copies = copies_of(last_part(look.argument), look.examined, look.machine);
+  const std::string named = captured(look.answer, "library");
+  const auto exact = std::find_if(copies.begin(), copies.end(),
+                                  [&](const Copy& copy) { return copy.path == named; });
+  if (exact != copies.end()) copies = {Copy(*exact)};
+  const Definers found = find_definers(copies, symbol, version, look.examined.tree);
+  const auto tell = [&](const std::vector<Copy>& some, const char* verb) {
+    for (size_t i = 0; i < std::min(some.size(), kShown); i++)
+      seen.facts.push_back(fmt::format("{} {} {}", describe(some[i]), verb, what));
+  };
+  tell(found.without, "does not define");
+  tell(found.with, "defines");
+  if (!found.without.empty())
+    seen.status = Status::kConfirmed;
+  else if (!found.with.empty())
+    seen.status = Status::kContradicted;
+  return seen;
+}
+
+// Two files of one library that are not the same: by its name up to ".so".
+bool do_differ(const std::vector<Copy>& copies, const Tree& tree) {
+  std::map<std::string, std::set<std::pair<std::string, uint64_t>>> files;
+  for (const Copy& copy : copies) {
+    const std::string name(last_part(copy.path));
+    const auto status = tree.stat(copy.path);
+    files[std::string(stem_of(name))].emplace(name, status ? status->size : 0);
+  }
+  return std::any_of(files.begin(), files.end(),
+                     [](const auto& library) { return library.second.size() > 1; });
+}
+
 Seen has_several_copies(const Look& look) {
   Seen seen;
   std::vector<Copy> copies = copies_of(look.argument, look.examined, look.machine);
   std::map<std::string, Copy> by_directory;
   for (const Copy& copy : copies) by_directory.emplace(directory_of(copy.path), copy);
   if (by_directory.empty()) return seen;
+  const bool differ = do_differ(copies, look.examined.tree);
   copies.clear();
   for (const auto& [directory, copy] : by_directory) copies.push_back(copy);
-  seen.status = copies.size() > 1 ? Status::kConfirmed : Status::kContradicted;
+  if (copies.size() == 1)
+    seen.status = Status::kContradicted;
+  else if (differ)
+    seen.status = Status::kConfirmed;
   list(seen, copies);
   if (copies.size() == 1)
     seen.facts.push_back(fmt::format("that is the only directory with {}", look.argument));
   return seen;
 }
 
-Seen are_installed(const Look& look, bool all) {
+// Where a mixture is one reason of many.
+Seen list_copies(const Look& look) {
+  Seen seen = has_several_copies(look);
+  seen.status = Status::kNotCheckable;
+  return seen;
+}
+
+// That they are together is no proof that they met.
+Seen are_installed(const Look& look) {
   Seen seen;
-  size_t found = 0;
   const std::vector<std::string> names = words_of(look.argument);
   for (const std::string& name : names) {
     const Distribution* distribution = look.examined.distributions.find(name);
-    if (!distribution) continue;
-    found++;
-    seen.facts.push_back(label(*distribution) + " is installed");
+    if (distribution) seen.facts.push_back(label(*distribution) + " is installed");
   }
-  if (all && found >= 2) seen.status = Status::kConfirmed;
   return seen;
+}
+
+// The CUDA release that torch was built for, as its version.py says ("cuda: Optional[str] = '12.8'"
+// or "cuda = None"); empty: none. Nothing: there is no such file.
+std::optional<std::string> torch_built_for(const Look& look) {
+  for (const InstalledFiles::Row& row : look.examined.files.rows()) {
+    if (row.record.path != "torch/version.py") continue;
+    const auto text = look.examined.tree.read_text(look.examined.files.path_of(row));
+    if (!text) return std::nullopt;
+    for (std::string_view line : split(*text, '\n')) {
+      if (!line.starts_with("cuda:") && !line.starts_with("cuda =")) continue;
+      const size_t begin = line.find_first_of("'\"");
+      if (begin == line.npos) return "";
+      return std::string(line.substr(begin + 1, line.find(line[begin], begin + 1) - begin - 1));
+    }
+  }
+  return std::nullopt;
 }
 
 Seen is_cpu_build(const Look& look) {
@@ -144,12 +220,16 @@ Seen is_cpu_build(const Look& look) {
     const Distribution* distribution = look.examined.distributions.find(name);
     if (!distribution) continue;
     seen.facts.push_back(label(*distribution) + " is installed");
-    const bool cpu =
-        distribution->version.find("+cpu") != distribution->version.npos || name == "paddlepaddle";
+    const bool has_cuda_name = distribution->version.find("+cu") != distribution->version.npos;
+    const auto built = name == "torch" ? torch_built_for(look) : std::nullopt;
+    if (built)
+      seen.facts.push_back("its torch/version.py says: " +
+                           (built->empty() ? "no CUDA" : "CUDA " + *built));
+    const bool cpu = distribution->version.find("+cpu") != distribution->version.npos ||
+                     name == "paddlepaddle" || (built && built->empty());
     if (cpu)
       seen.status = Status::kConfirmed;
-    else if (distribution->version.find("+cu") != distribution->version.npos &&
-             seen.status == Status::kNotCheckable)
+    else if ((has_cuda_name || built) && seen.status == Status::kNotCheckable)
       seen.status = Status::kContradicted;
   }
   return seen;
@@ -267,8 +347,9 @@ Seen look_at(const std::string& kind, const Look& look) {
       {"library-absent", [](const Look& one) { return is_library_missing(one, true); }},
       {"library-elsewhere", is_library_elsewhere},
       {"several-copies", has_several_copies},
-      {"distributions", [](const Look& one) { return are_installed(one, true); }},
-      {"distributions-any", [](const Look& one) { return are_installed(one, false); }},
+      {"defines", is_definition_missing},
+      {"copies", list_copies},
+      {"distributions", are_installed},
       {"cpu-build", is_cpu_build},
       {"driver", look_at_driver},
       {"driver-mismatch", is_driver_mixed},
@@ -284,15 +365,33 @@ Seen look_at(const std::string& kind, const Look& look) {
 
 }  // namespace
 
+namespace {
+
+// What a program on Windows has printed says nothing about libraries of Linux.
+bool is_of_windows(const Answer& answer) {
+  return std::any_of(answer.matched.begin(), answer.matched.end(), [](const MatchedLine& line) {
+    return line.text.find("WinError") != line.text.npos ||
+           line.text.find(".dll") != line.text.npos || line.text.find("DLL load") != line.text.npos;
+  });
+}
+
+}  // namespace
+
 void look_at_environment(Explanation& explanation, const EnvironmentCase& examined,
                          const Machine& machine) {
-  for (Answer& answer : explanation.answers)
+  for (Answer& answer : explanation.answers) {
+    if (is_of_windows(answer)) {
+      answer.evidence.push_back(
+          fact("system", "the text is of Windows, this environment of Linux"));
+      continue;
+    }
     for (const Check& check : answer.mechanism->checks) {
       const Seen seen = look_at(
           check.kind, {examined, machine, answer, fill_in(check.argument, answer.captures)});
       if (seen.status != Status::kNotCheckable) answer.status = seen.status;
       for (const std::string& text : seen.facts) answer.evidence.push_back(fact(check.kind, text));
     }
+  }
   std::stable_sort(
       explanation.answers.begin(), explanation.answers.end(), [](const Answer& a, const Answer& b) {
         return (a.status == Status::kContradicted) < (b.status == Status::kContradicted);

@@ -45,6 +45,59 @@ def test_a_rule_of_doctor_is_asked(cohabit: str, environment) -> None:
     assert first(cohabit, environment, text)["status"] == "contradicted", "nothing here is built for another one"
 
 
+def build(path: Path, names: str, version: str = "") -> bytes:
+    """A library that defines these functions, under a version if one is named."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "x.c").write_text("".join(f"void {name}(void) {{}}\n" for name in names.split()))
+    (path / "x.map").write_text(f"{version or 'ANY_1'} {{ global: *; }};\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path / "x.so", path / "x.c",
+                    *([f"-Wl,--version-script={path / 'x.map'}"] if version else [])], check=True)
+    return (path / "x.so").read_bytes()
+
+
+def test_what_is_said_to_be_missing_is_looked_for(cohabit: str, environment, tmp_path: Path) -> None:
+    """A second copy confirms nothing: whether it has the symbol or the version does."""
+    text = "ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister\n"
+    wheel = lambda names: {"nvidia/nccl/lib/libnccl.so.2": build(tmp_path / "build", names)}  # noqa: E731
+    environment.install("nvidia_nccl_cu12", "2.29", wheel("ncclInit ncclCommRegister"))
+    answer = first(cohabit, environment, text)
+    assert answer["mechanism"] == "nccl-symbol-version" and answer["status"] == "contradicted", answer
+    assert "defines ncclCommRegister" in answer["evidence"][0]["text"]
+    environment.install("nvidia_nccl_cu12", "2.18", wheel("ncclInit"))
+    answer = first(cohabit, environment, text)
+    assert answer["status"] == "confirmed" and "does not define ncclCommRegister" in answer["evidence"][0]["text"]
+    environment.uninstall("nvidia_nccl_cu12")
+
+    text = "ImportError: {}/libstdc++.so.6: version `GLIBCXX_3.4.99' not found (required by /x/y.so)\n"
+    files = {"conda/libstdc++.so.6": build(tmp_path / "build", "f", "GLIBCXX_3.4.99")}
+    environment.install("stdcxx", "1", files)
+    assert first(cohabit, environment, text.format(environment.site / "conda"))["status"] == "contradicted"
+    assert first(cohabit, environment, text.format("/x"))["status"] == "confirmed", "the machine's own lacks it"
+
+    libc = "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.{}' not found (required by /x/y.so)\n"
+    assert first(cohabit, environment, libc.format("2.5"))["status"] == "contradicted"
+    assert first(cohabit, environment, libc.format("199"))["status"] == "confirmed"
+
+
+def test_being_installed_together_confirms_nothing(cohabit: str, environment) -> None:
+    text = 'ImportError: generic_type: type "_gpuDeviceProperties" is already registered!\n'
+    for name in ("torch", "paddlepaddle-gpu"):
+        environment.install(name, "1", {f"{name}/__init__.py": b""})
+    answer = first(cohabit, environment, text)
+    assert answer["mechanism"] == "pybind11-type-clash" and answer["status"] == "not-checkable"
+    assert len(answer["evidence"]) == 2
+    text = "OSError: [WinError 127] The specified procedure could not be found. Error loading \"C:\\x\\cudnn_cnn64_9.dll\""
+    answer = first(cohabit, environment, text)
+    assert answer["status"] == "not-checkable" and "Windows" in answer["evidence"][0]["text"]
+
+
+@pytest.mark.parametrize("line, status", [("cuda = None", "confirmed"), ("cuda: Optional[str] = '12.8'", "contradicted")])
+def test_torch_says_what_it_was_built_for(cohabit: str, environment, line: str, status: str) -> None:
+    environment.install("torch", "2.8.0", {"torch/version.py": f"__version__ = '2.8.0'\n{line}\n".encode()})
+    answer = first(cohabit, environment, "AssertionError: Torch not compiled with CUDA enabled\n")
+    assert answer["mechanism"] == "cpu-build-installed" and answer["status"] == status, answer
+
+
 def test_an_environment_that_is_not_there(cohabit: str) -> None:
     done = subprocess.run([cohabit, "why", "-", "--env", "/no/such"], input=MISSING, capture_output=True, text=True)
     assert done.returncode == 2 and "/no/such" in done.stderr

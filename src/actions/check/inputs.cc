@@ -84,7 +84,8 @@ Input read_pylock(const toml::table& file, const MarkerEnvironment& environment)
 
 Result<Input> read_poetry_lock(const toml::table& file, const MarkerEnvironment& environment) {
   // Poetry writes it last, in every release (poetry, packages/locker.py).
-  if (!file["metadata"].is_table()) return fail("it has no [metadata] at its end: it was cut short");
+  if (!file["metadata"].is_table())
+    return fail("it has no [metadata] at its end: it was cut short");
   Input input;
   input.is_lock = true;
   for (const toml::table* package : tables_of(file["package"])) {
