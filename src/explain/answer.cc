@@ -13,6 +13,7 @@
 
 #include "explain/log_text.h"
 #include "explain/recognise.h"
+#include "explain/survived.h"
 #include "explain/wrapped_lines.h"
 
 namespace cohabit::explain {
@@ -123,6 +124,7 @@ std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
     std::set<uint32_t> signals, tells;
   };
   std::map<uint32_t, Seen> seen;
+  Survived survived(text);
   for (const Match& match : without_general(matches, mechanisms)) {
     Seen& entry = seen[match.mechanism];
     const std::string_view log = match.in_whole ? std::string_view(whole.text) : text;
@@ -131,7 +133,9 @@ std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
       entry.tells.insert(match.index);
       continue;
     }
-    const Weight weight = mechanisms[match.mechanism].signals[match.index].weight;
+    Weight weight = mechanisms[match.mechanism].signals[match.index].weight;
+    if (weight == Weight::kFailure && !match.in_whole && survived.contains(match.at))
+      weight = Weight::kNotice;
     Answer& answer = entry.answer;
     // The lines of the gravest kind speak for the answer.
     if (entry.signals.empty() || weight < answer.weight) {

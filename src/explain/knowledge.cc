@@ -146,8 +146,9 @@ std::string fill_in(std::string_view text, const std::vector<Capture>& captures)
       return capture.name == inside.substr(0, bar);
     });
     // What may be missing follows a sentence that is whole without it.
-    const bool is_added = bar < inside.size() && !result.empty() &&
-                          std::isalpha(static_cast<unsigned char>(result.back()));
+    const bool is_added =
+        bar < inside.size() && !result.empty() &&
+        (std::isalpha(static_cast<unsigned char>(result.back())) || result.back() == ')');
     if (found != captures.end())
       result.append(is_added ? fmt::format(" ({})", found->value) : found->value);
     else if (bar < inside.size())

@@ -79,6 +79,16 @@ def test_what_is_said_to_be_missing_is_looked_for(cohabit: str, environment, tmp
     assert first(cohabit, environment, libc.format("199"))["status"] == "confirmed"
 
 
+@pytest.mark.parametrize("line, holder", [
+    (" Process 4711 has 3.90 GiB memory in use.", "Process 4711 has 3.90 GiB"),
+    ("\nI0000 gpu_device.cc:2020] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 22004 MB memory: -> device: 0",
+     "GPU:0 with 22004 MB")])
+def test_who_holds_the_memory_is_said(cohabit: str, line: str, holder: str) -> None:
+    text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB." + line + "\n"
+    answer = why(cohabit, text)["answers"][0]
+    assert answer["mechanism"] == "gpu-out-of-memory" and holder in answer["headline"], answer["headline"]
+
+
 def test_being_installed_together_confirms_nothing(cohabit: str, environment) -> None:
     text = 'ImportError: generic_type: type "_gpuDeviceProperties" is already registered!\n'
     for name in ("torch", "paddlepaddle-gpu"):

@@ -58,6 +58,7 @@ def test_every_capture_in_words_is_captured_somewhere():
         words = data["headline"] + data["explanation"] + "".join(
             fix["text"] + fix.get("command", "") for fix in data["fixes"])
         patterns = "".join(signal.get("pattern", "(?P<error_number>(?P<tool>") for signal in data["signals"])
+        patterns += "".join(tell["pattern"] for tell in data.get("tells", []))
         for name in re.findall(r"\{([a-z_]+)(?:\|[^}]*)?\}", words):
             assert f"?P<{name}>" in patterns, f"{slug}: {{{name}}} is in no pattern"
 
