@@ -131,26 +131,37 @@ def explain_exception(exception: BaseException) -> dict[str, Any]:
 
 
 def install_excepthook() -> None:
-    """Adds the explanation, where there is one, under the traceback of what nobody catches."""
-    before = sys.excepthook
+    """Adds the explanation, where there is one, under the traceback of what nobody catches, in threads too."""
+    import threading
+
+    before, before_in_threads = sys.excepthook, threading.excepthook
     if getattr(before, "_is_cohabit", False):
         return
 
     def hook(kind: type, exception: BaseException, traceback: Any) -> None:
         before(kind, exception, traceback)
-        if not issubclass(kind, Exception):  # the user's interrupt needs no explanation
-            return
-        try:
-            line = [command(), "why", "-", "--env", sys.executable]
-            answer = subprocess.run(line, input=_text_of(kind, exception, traceback).encode(errors="replace"),
-                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False)
-            if answer.returncode == 1:
-                sys.stderr.write("\n" + answer.stdout.decode(errors="replace"))
-        except Exception:  # the traceback is printed: nothing may hide it
-            pass
+        _explain(kind, exception, traceback)
+
+    def hook_in_threads(arguments: Any) -> None:
+        before_in_threads(arguments)
+        _explain(arguments.exc_type, arguments.exc_value, arguments.exc_traceback)
 
     hook._is_cohabit = True  # type: ignore[attr-defined]
     sys.excepthook = hook
+    threading.excepthook = hook_in_threads
+
+
+def _explain(kind: type, exception: Any, traceback: Any) -> None:
+    if not issubclass(kind, Exception):  # the user's interrupt needs no explanation
+        return
+    try:
+        line = [command(), "why", "-", "--env", sys.executable]
+        answer = subprocess.run(line, input=_text_of(kind, exception, traceback).encode(errors="replace"),
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False)
+        if answer.returncode == 1:
+            sys.stderr.write("\n" + answer.stdout.decode(errors="replace"))
+    except Exception:  # the traceback is printed: nothing may hide it
+        pass
 
 
 def _text_of(kind: Any, exception: Any, traceback: Any) -> str:

@@ -211,3 +211,12 @@ def test_a_hook_hides_nothing(cohabit: str) -> None:
                                        statement="import tensorflow_of_nobody"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1 and "No module named" in done.stderr
+
+
+def test_an_uncaught_exception_of_a_thread(cohabit: str) -> None:
+    statement = "import threading, importlib; t = threading.Thread(target=importlib.import_module, " \
+                "args=('tensorflow_of_nobody',)); t.start(); t.join()"
+    code = textwrap.dedent(HOOK.format(package=str(HERE.parents[1] / "python"), command=cohabit, statement=statement))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stderr.count("Traceback (most recent call last)") == 1
+    assert "Exception in thread" in done.stderr and done.stderr.count("missing-module]") == 1
