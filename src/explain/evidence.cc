@@ -363,10 +363,6 @@ Seen look_at(const std::string& kind, const Look& look) {
   return check == kChecks.end() ? Seen() : check->second(look);
 }
 
-}  // namespace
-
-namespace {
-
 // What a program on Windows has printed says nothing about libraries of Linux.
 bool is_of_windows(const Answer& answer) {
   return std::any_of(answer.matched.begin(), answer.matched.end(), [](const MatchedLine& line) {

@@ -21,11 +21,13 @@ std::string last_reasons(const std::string& errors) {
   return without_credentials(text);
 }
 
-// Whether a source distribution, which was not built, could have been the way: pip and uv say that
-// they found no wheel that they could take, or that they were not to build.
-bool may_want_a_build(const std::string& errors) {
-  for (const char* words : {"No matching distribution", "Could not find a version", "wheel",
-                            "uilding", "--no-build", "only-binary"})
+// What no build would have changed, as pip and uv say it: a request that cannot be read, a server
+// that does not answer.
+bool has_other_reason(const std::string& errors) {
+  for (const char* words :
+       {"Invalid requirement", "Could not open requirements file", "Could not find requirements",
+        "Failed to parse", "File not found", "NewConnectionError", "ConnectTimeout",
+        "Failed to establish a new connection", "error sending request", "Failed to fetch"})
     if (errors.find(words) != std::string::npos) return true;
   return false;
 }
@@ -35,7 +37,7 @@ bool may_want_a_build(const std::string& errors) {
 Error refusal_of(const std::vector<std::string>& command, const Answer& answer, bool allow_build) {
   std::string text = fmt::format("{} finds no way to install this: {}", last_part(command[0]),
                                  last_reasons(answer.errors));
-  if (!allow_build && may_want_a_build(answer.errors))
+  if (!allow_build && !has_other_reason(answer.errors))
     text +=
         "\n(No build was made to find out: `cohabit check --allow-build` lets the installer build "
         "source distributions and directories, which runs their code.)";
