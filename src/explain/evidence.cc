@@ -120,8 +120,9 @@ std::string captured(const Answer& answer, std::string_view name) {
   return "";
 }
 
-// Whether the library has what the text says it lacks. The file that the text names decides; where
-// it names none, or one that is not here, all copies together.
+// Whether the library has what the text says it lacks. The file that the text names decides. Where
+// it names none, one copy without it is enough: that one was found first. Where it names one that
+// is not here, copies of both kinds settle nothing.
 Seen is_definition_missing(const Look& look) {
   Seen seen;
   if (has_hole(look.argument)) return seen;
@@ -133,7 +134,8 @@ Seen is_definition_missing(const Look& look) {
   const std::string named = captured(look.answer, "library");
   const auto exact = std::find_if(copies.begin(), copies.end(),
                                   [&](const Copy& copy) { return copy.path == named; });
-  if (exact != copies.end()) copies = {Copy(*exact)};
+  const bool is_here = exact != copies.end();
+  if (is_here) copies = {Copy(*exact)};
   const Definers found = find_definers(copies, symbol, version, look.examined.tree);
   const auto tell = [&](const std::vector<Copy>& some, const char* verb) {
     for (size_t i = 0; i < std::min(some.size(), kShown); i++)
@@ -141,6 +143,8 @@ Seen is_definition_missing(const Look& look) {
   };
   tell(found.without, "does not define");
   tell(found.with, "defines");
+  const bool is_elsewhere = !is_here && named.find('/') != named.npos;
+  if (!found.without.empty() && !found.with.empty() && is_elsewhere) return seen;
   if (!found.without.empty())
     seen.status = Status::kConfirmed;
   else if (!found.with.empty())
@@ -198,18 +202,21 @@ Seen are_installed(const Look& look) {
 }
 
 // The CUDA release that torch was built for, as its version.py says ("cuda: Optional[str] = '12.8'"
-// or "cuda = None"); empty: none. Nothing: there is no such file.
+// or "cuda = None"); empty: none. Nothing: there is no such file, or it is built for ROCm.
 std::optional<std::string> torch_built_for(const Look& look) {
   for (const InstalledFiles::Row& row : look.examined.files.rows()) {
     if (row.record.path != "torch/version.py") continue;
     const auto text = look.examined.tree.read_text(look.examined.files.path_of(row));
     if (!text) return std::nullopt;
+    std::optional<std::string> cuda;
     for (std::string_view line : split(*text, '\n')) {
-      if (!line.starts_with("cuda:") && !line.starts_with("cuda =")) continue;
       const size_t begin = line.find_first_of("'\"");
-      if (begin == line.npos) return "";
-      return std::string(line.substr(begin + 1, line.find(line[begin], begin + 1) - begin - 1));
+      const bool has_text = begin != line.npos;
+      if (line.starts_with("hip") && has_text) return std::nullopt;
+      if (!line.starts_with("cuda:") && !line.starts_with("cuda =")) continue;
+      cuda = has_text ? line.substr(begin + 1, line.find(line[begin], begin + 1) - begin - 1) : "";
     }
+    return cuda;
   }
   return std::nullopt;
 }

@@ -61,6 +61,14 @@ bool is_test_that_passes(std::string_view line) {
   return line.find("::") != line.npos && line.find(" PASSED") != line.npos;
 }
 
+// As shells, the kernel and Python tell of the end of a process.
+bool tells_of_a_crash(std::string_view line) {
+  for (const std::string_view words : {"Segmentation fault", "core dumped", "Aborted", "Killed",
+                                       "Fatal Python error", "terminate called"})
+    if (line.find(words) != line.npos) return true;
+  return false;
+}
+
 std::string_view line_at(std::string_view text, size_t at) {
   return text.substr(at, line_end(text, at) - at);
 }
@@ -89,7 +97,7 @@ bool Survived::goes_on_well_after(size_t at) {
       const std::string_view line = line_at(text_, begin);
       const Level level = level_of(line);
       if (level == Level::kInfo) ends_->first = begin;
-      bool is_bad = level == Level::kError;
+      bool is_bad = level == Level::kError || tells_of_a_crash(line);
       if (line.find("Traceback (most recent call last)") != line.npos) {
         const auto before = begin > 0 ? std::optional(line_begin(text_, begin - 1)) : std::nullopt;
         is_bad |= level == Level::kNone && !(before && is_mild(level_of(line_at(text_, *before))));

@@ -742,4 +742,5 @@ MESSAGES = [
     ("missing-module", "2026-01-01 10:00:00 INFO start\n2026-01-01 10:00:00 WARNING pkg.plugins: optional part is not here\nTraceback (most recent call last):\n  File \"/x/run.py\", line 3, in <module>\n    import flash_attn\nModuleNotFoundError: No module named 'flash_attn'"),
     ("gpu-out-of-memory", "INFO step 1\nWARNING CUDA out of memory. Tried to allocate 2.00 GiB; retrying with batch size 8\nINFO step 2\nERROR CUDA out of memory. Tried to allocate 1.00 GiB; giving up\nINFO stopped, see above"),
     ("gpu-out-of-memory", "tests/test_big.py::test_fits FAILED [ 10%]\nE   torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\ntests/test_big.py::test_small PASSED [100%]\n=== 1 failed, 1 passed in 9.1s ==="),
+    ("gpu-out-of-memory", "INFO step 1\nWARNING CUDA out of memory. Tried to allocate 2.00 GiB; retrying with batch size 8\nINFO step 2 loss 1\nSegmentation fault (core dumped)"),
 ]
