@@ -28,6 +28,10 @@
 namespace cohabit {
 namespace {
 
+void tell_broken(const RunsAround::Broken& one) {
+  say_guarding("`import {}` does not work: {}", one.imports, report::printable(one.how));
+}
+
 // One install, watched.
 class Guard {
  public:
@@ -48,6 +52,7 @@ class Guard {
   void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
   std::string way_back() const { return restore_command_of(environment_.prefix, kept_.name); }
   bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
+  std::vector<RunsAround::Broken> run_own(const std::vector<PackageChange>& packages) const;
   bool has_broken_altered() const;
   RunsAround::Known known() const {
     return altered_.empty() ? RunsAround::Known::kMayBe : RunsAround::Known::kNothing;
@@ -167,7 +172,7 @@ void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) const {
 bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distributions& after) {
   if (!install_.verify) return false;
   std::vector<PackageChange> all = changes;
-  for (const Altered& one : altered_) all.push_back({one.name, one.version, one.version});
+  for (const Altered& one : altered_) all.push_back(one.package);
   const auto broken = runs_.run_after(environment_.python.executable, all, known());
   if (!broken) {
     say_guarding("not run again: {}", broken.error().message);
@@ -184,24 +189,30 @@ bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distribut
   return !broken->empty();
 }
 
+// What cannot be imported of these.
+std::vector<RunsAround::Broken> Guard::run_own(const std::vector<PackageChange>& packages) const {
+  auto broken = RunsAround::run_own(environment_.python.executable, packages, known());
+  if (!broken) {
+    say_guarding("not run: {}", broken.error().message);
+    return {};
+  }
+  return std::move(*broken);
+}
+
 // What was brought does not fit to what is there, and does not work: that is no install either.
 bool Guard::brings_broken(const std::vector<PackageChange>& changes, const Examination& now) const {
   if (!install_.verify) return false;
   const std::vector<PackageChange> suspected = suspects(changes, now.findings);
   if (suspected.empty()) return false;
-  const auto broken = RunsAround::run_own(environment_.python.executable, suspected, known());
-  if (!broken) {
-    say_guarding("not run: {}", broken.error().message);
-    return false;
-  }
-  for (const RunsAround::Broken& one : *broken) {
-    say_guarding("`import {}` does not work: {}", one.imports, report::printable(one.how));
+  const auto broken = run_own(suspected);
+  for (const RunsAround::Broken& one : broken) {
+    tell_broken(one);
     for (const Finding& finding : now.findings)
       if (!suspects(one.used, {finding}).empty())
         say_guarding("{}[{}]: {}", severity_name(finding.severity), finding.code,
                      report::printable(finding.headline));
   }
-  return !broken->empty();
+  return !broken.empty();
 }
 
 // What was written over in a package that stays may be harmless; what cannot be imported any more
@@ -209,15 +220,10 @@ bool Guard::brings_broken(const std::vector<PackageChange>& changes, const Exami
 bool Guard::has_broken_altered() const {
   if (!install_.verify || altered_.empty()) return false;
   std::vector<PackageChange> packages;
-  for (const Altered& one : altered_) packages.push_back({one.name, one.version, one.version});
-  const auto broken = RunsAround::run_own(environment_.python.executable, packages, known());
-  if (!broken) {
-    say_guarding("not run: {}", broken.error().message);
-    return false;
-  }
-  for (const RunsAround::Broken& one : *broken)
-    say_guarding("`import {}` does not work: {}", one.imports, report::printable(one.how));
-  return !broken->empty();
+  for (const Altered& one : altered_) packages.push_back(one.package);
+  const auto broken = run_own(packages);
+  for (const RunsAround::Broken& one : broken) tell_broken(one);
+  return !broken.empty();
 }
 
 // What python says when it does not even start; empty: it does.
@@ -256,7 +262,8 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   for (const PackageChange& change : changes) say_guarding("{}", report::package_change(change));
   for (const Altered& one : altered_)
     say_guarding("{}", report::printable(fmt::format("{} {} stays, but not as it was installed: {}",
-                                                     one.name, one.version, list_some(one.files))));
+                                                     one.package.name, one.package.after,
+                                                     list_some(one.files))));
   if (!worse.empty()) tell_worse(worse, *after);
   // What is known to be worse need not be run.
   if (worse.empty() && !has_lost_python() && !is_broken(changes, after->distributions) &&

@@ -25,6 +25,7 @@ struct SnapshotOptions {
   std::vector<std::string> remove;
   bool full = false, orders = false, dry_run = false, no_undo = false, abandon = false,
        without_lost = false;
+  Lost lost() const { return without_lost ? Lost::kLeave : Lost::kRefuse; }
 };
 
 constexpr const char* kNow = "now";
@@ -239,8 +240,8 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
     if (!kept) return tl::unexpected<Error>(kept.error());
     undo = std::move(*kept);
   }
-  const auto restored = restore(store, now->snapshot, *wanted, refetch_of(environment),
-                                options.without_lost ? Lost::kLeave : Lost::kRefuse);
+  const auto restored =
+      restore(store, now->snapshot, *wanted, refetch_of(environment), options.lost());
   if (!restored) return tl::unexpected<Error>(restored.error());
   tell_restored(*restored, options.name,
                 undo.empty() ? "" : restore_command_of(environment.prefix, undo));
@@ -256,8 +257,7 @@ Result<int> restore_command(const SnapshotOptions& options) {
   if (options.dry_run)
     if (auto whole = check_whole(environment->prefix); !whole)
       return tl::unexpected<Error>(whole.error());
-  auto store = open_store(*environment, Store::Access::kChange,
-                          options.without_lost ? Lost::kLeave : Lost::kRefuse);
+  auto store = open_store(*environment, Store::Access::kChange, options.lost());
   if (!store) return tl::unexpected<Error>(store.error());
   if (!options.name.empty()) return restore_named(options, *environment, *store);
   fmt::print("nothing is left to complete; `cohabit snapshots` lists what can be restored\n");

@@ -160,8 +160,7 @@ std::vector<Altered> find_altered(const Snapshot& before, const Snapshot& now,
     const Distribution& distribution = after.distributions.all()[claim->distribution];
     if (changed.contains(normal_name(distribution.name))) continue;
     Altered& one = altered[claim->distribution];
-    one.name = distribution.name;
-    one.version = distribution.version;
+    one.package = {distribution.name, distribution.version, distribution.version};
     one.files.push_back(change.path());
   }
   std::vector<Altered> result;

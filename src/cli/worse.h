@@ -39,7 +39,7 @@ std::vector<PackageChange> suspects(const std::vector<PackageChange>& changes,
 
 // A distribution that is the one that was there, and files of which are not.
 struct Altered {
-  std::string name, version;
+  PackageChange package;           // from a version to the same one
   std::vector<std::string> files;  // below the environment
 };
 // Files that are other ones than before, and than the installer of their distribution says, which

@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/paths.h"
-#include "base/rows.h"
 #include "explain/definitions.h"
 #include "explain/inventory.h"
+#include "facts/cuda/builds.h"
 #include "facts/python/version.h"
 #include "findings/rule.h"
 
@@ -201,42 +200,28 @@ Seen are_installed(const Look& look) {
   return seen;
 }
 
-// The CUDA release that torch was built for, as its version.py says ("cuda: Optional[str] = '12.8'"
-// or "cuda = None"); empty: none. Nothing: there is no such file, or it is built for ROCm.
-std::optional<std::string> torch_built_for(const Look& look) {
-  for (const InstalledFiles::Row& row : look.examined.files.rows()) {
-    if (row.record.path != "torch/version.py") continue;
-    const auto text = look.examined.tree.read_text(look.examined.files.path_of(row));
-    if (!text) return std::nullopt;
-    std::optional<std::string> cuda;
-    for (std::string_view line : split(*text, '\n')) {
-      const size_t begin = line.find_first_of("'\"");
-      const bool has_text = begin != line.npos;
-      if (line.starts_with("hip") && has_text) return std::nullopt;
-      if (!line.starts_with("cuda:") && !line.starts_with("cuda =")) continue;
-      cuda = has_text ? line.substr(begin + 1, line.find(line[begin], begin + 1) - begin - 1) : "";
-    }
-    return cuda;
-  }
-  return std::nullopt;
-}
-
 Seen is_cpu_build(const Look& look) {
   Seen seen;
+  const auto builds =
+      cuda::read_builds(look.examined.tree, look.examined.interpreter, look.examined.distributions);
   for (const std::string& name : words_of(look.argument)) {
     const Distribution* distribution = look.examined.distributions.find(name);
     if (!distribution) continue;
     seen.facts.push_back(label(*distribution) + " is installed");
     const bool has_cuda_name = distribution->version.find("+cu") != distribution->version.npos;
-    const auto built = name == "torch" ? torch_built_for(look) : std::nullopt;
-    if (built)
+    bool says_cpu = false, says_cuda = false;
+    for (const cuda::FrameworkBuild& build : builds) {
+      if (name != "torch" || build.module != name || (!build.is_cpu_only && !build.cuda)) continue;
+      says_cpu = build.is_cpu_only;
+      says_cuda = !says_cpu;
       seen.facts.push_back("its torch/version.py says: " +
-                           (built->empty() ? "no CUDA" : "CUDA " + *built));
+                           (says_cpu ? "no CUDA" : "CUDA " + build.cuda->text()));
+    }
     const bool cpu = distribution->version.find("+cpu") != distribution->version.npos ||
-                     name == "paddlepaddle" || (built && built->empty());
+                     name == "paddlepaddle" || says_cpu;
     if (cpu)
       seen.status = Status::kConfirmed;
-    else if ((has_cuda_name || built) && seen.status == Status::kNotCheckable)
+    else if ((has_cuda_name || says_cuda) && seen.status == Status::kNotCheckable)
       seen.status = Status::kContradicted;
   }
   return seen;

@@ -162,15 +162,6 @@ const std::vector<size_t>& Matcher::expressions_for(Search& search,
   return entry->second;
 }
 
-// RE2 first looks for what all alternatives begin with. Where that is one byte above 127, it looks
-// for its UTF-8 form in Latin-1 too and finds nothing ("找不到|未找到", RE2 of Debian 12,
-// 2022-06-01). An alternative that begins otherwise, and that no text has, keeps it from that.
-static std::string safe_for_latin1(std::string_view pattern) {
-  const bool is_ascii = std::none_of(pattern.begin(), pattern.end(),
-                                     [](char c) { return static_cast<unsigned char>(c) > 0x7F; });
-  return std::string(pattern) + (is_ascii ? "" : R"(|\x00\x01\x00\x01)");
-}
-
 // That each can be compiled was seen when the table of needs was made.
 const RE2& Matcher::expression(size_t id) const {
   Expression& expression = expressions_[id];

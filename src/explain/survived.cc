@@ -73,17 +73,18 @@ std::string_view line_at(std::string_view text, size_t at) {
   return text.substr(at, line_end(text, at) - at);
 }
 
-// Where the record begins that the line belongs to: itself, or what a traceback stands under.
-std::optional<size_t> record_of(std::string_view text, size_t at) {
-  if (level_of(line_at(text, at)) != Level::kNone) return at;
+// Of the record that the line belongs to: its own, or of what a traceback stands under.
+Level level_of_record(std::string_view text, size_t at) {
+  if (const Level own = level_of(line_at(text, at)); own != Level::kNone) return own;
   bool in_traceback = false;
   for (size_t i = 0; i < kMostFrames && at > 0; i++) {
     at = line_begin(text, at - 1);
     const std::string_view line = line_at(text, at);
-    if (level_of(line) != Level::kNone) return in_traceback ? std::optional(at) : std::nullopt;
+    if (const Level level = level_of(line); level != Level::kNone)
+      return in_traceback ? level : Level::kNone;
     in_traceback = line.find("Traceback (most recent call last)") != line.npos;
   }
-  return std::nullopt;
+  return Level::kNone;
 }
 
 }  // namespace
@@ -113,8 +114,7 @@ bool Survived::contains(size_t at) {
   const std::string_view line = line_at(text_, at);
   if (is_of_loader(line) || is_test_that_passes(line)) return true;
   if (text_.size() > kLargest) return false;
-  const auto record = record_of(text_, at);
-  return record && is_mild(level_of(line_at(text_, *record))) && goes_on_well_after(at);
+  return is_mild(level_of_record(text_, at)) && goes_on_well_after(at);
 }
 
 }  // namespace cohabit::explain

@@ -25,6 +25,7 @@
 #include "explain/knowledge.h"
 #include "explain/log_text.h"
 #include "explain/matcher.h"
+#include "explain/patterns.h"
 
 using namespace cohabit::explain;
 
@@ -244,7 +245,8 @@ class Plain {
     options.set_max_mem(int64_t{512} << 20);
     return options;
   }
-  void add(uint32_t mechanism, uint32_t index, bool is_tell, const std::string& text) {
+  void add(uint32_t mechanism, uint32_t index, bool is_tell, const std::string& pattern) {
+    const std::string text = safe_for_latin1(pattern);
     const bool goes_on = text.find("\\n") != text.npos || text.find("\\s") != text.npos;
     patterns_.push_back(
         {mechanism, index, is_tell, goes_on, std::make_unique<RE2>(text, RE2::Latin1)});
