@@ -383,6 +383,24 @@ Ref Interpreter::evaluate_compare(const Expr& expression) {
   return sure ? true_ : opaque_;
 }
 
+namespace {
+
+// In whatever order they were filled; each item is held against each.
+std::optional<bool> same_set(Interpreter& in, Sequence* a, Sequence* b) {
+  constexpr size_t kMostCompared = 1000;
+  if (a->items.size() > kMostCompared || b->items.size() > kMostCompared) return std::nullopt;
+  bool sure = !a->open && !b->open;
+  for (const auto& [part, whole] : {std::pair(a, b), std::pair(b, a)})
+    for (Ref item : part->items) {
+      const auto is_in = in.contains(whole, item);
+      if (is_in == std::optional(false)) return false;
+      sure &= is_in.has_value();
+    }
+  return sure ? std::optional(true) : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<bool> Interpreter::equal(Ref a, Ref b) {
   if (a == b) return a->type == Type::kOpaque ? std::nullopt : std::optional(true);
   if (a->type == Type::kOpaque || b->type == Type::kOpaque) return std::nullopt;
@@ -400,6 +418,7 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
   if (a->type == Type::kBytes && b->type == Type::kBytes)
     return static_cast<Str*>(a)->text == static_cast<Str*>(b)->text;
   Sequence *x = sequence_of(a), *y = sequence_of(b);
+  if (x && y && x->type == Type::kSet && y->type == Type::kSet) return same_set(*this, x, y);
   if (x && y) {
     if (x->open || y->open) return std::nullopt;
     if (x->items.size() != y->items.size()) return false;
@@ -563,6 +582,8 @@ Ref Interpreter::binary(Operator op, Ref a, Ref b) {
     for (int64_t i = 0; i < std::min<int64_t>(times, 64); i++) append(result, source->items);
     return result;
   }
+  if (op == Operator::kBitOr && x && y && x->type == Type::kSet && y->type == Type::kSet)
+    return find_model("set.union")->function(*this, a, Arguments(arena_, {b}));
   if (op == Operator::kAdd || op == Operator::kBitOr) {
     if (x || (y && a->type == Type::kOpaque)) {
       auto* result = make<Sequence>(x ? x->type : y->type);

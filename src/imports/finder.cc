@@ -74,6 +74,16 @@ bool Finder::has(const std::string& directory, std::string_view name) {
   return at != names.end() && *at == name;
 }
 
+namespace {
+
+// Whether any of these sorted names starts so.
+bool any_starts(const std::vector<std::string>& names, std::string_view start) {
+  const auto at = std::lower_bound(names.begin(), names.end(), start);
+  return at != names.end() && at->starts_with(start);
+}
+
+}  // namespace
+
 bool Finder::is_file(const std::string& path) const {
   const auto status = tree_.stat(path);
   return status && status->is_regular();
@@ -96,10 +106,11 @@ bool Finder::is_directory(const std::string& path) const {
 bool Finder::find_file(const std::string& directory, std::string_view stem, ModuleSpec& spec) {
   for (const auto& [suffix, kind] : loaders_) {
     const std::string file = std::string(stem) + suffix;
-    const std::string path = below(directory, file);
-    if (!has(directory, file) || !is_file(path)) continue;
+    if (!has(directory, file)) continue;
+    std::string path = below(directory, file);
+    if (!is_file(path)) continue;
     spec.kind = kind;
-    spec.path = path;
+    spec.path = std::move(path);
     return true;
   }
   return false;
@@ -107,6 +118,7 @@ bool Finder::find_file(const std::string& directory, std::string_view stem, Modu
 
 // False: not here, or only a portion of a namespace, which is added to spec.search.
 bool Finder::find_in(const std::string& directory, std::string_view last, ModuleSpec& spec) {
+  if (!any_starts(list(directory), last)) return false;  // most questions end here
   const bool here = has(directory, last);
   const std::string package = directory + "/" + std::string(last);
   if (here && find_file(package, "__init__", spec)) {
@@ -127,11 +139,12 @@ std::optional<ModuleSpec> Finder::find(std::string_view name,
   const std::string_view last = last_of(name);
   if (name.size() > kMaxName || !is_plain(last)) return std::nullopt;
   ModuleSpec spec;
+  const bool found = std::any_of(search.begin(), search.end(), [&](const std::string& entry) {
+    return entry.empty() ? find_in(place(entry), last, spec) : find_in(entry, last, spec);
+  });
+  if (!found && spec.search.empty()) return std::nullopt;
+  if (!found) spec.kind = ModuleKind::kNamespace;
   spec.name = name;
-  for (const std::string& entry : search)
-    if (find_in(place(entry), last, spec)) return spec;
-  if (spec.search.empty()) return std::nullopt;
-  spec.kind = ModuleKind::kNamespace;
   return spec;
 }
 

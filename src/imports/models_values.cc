@@ -396,6 +396,47 @@ Ref list_copy(I& in, Ref self, const A&) {
   return copy;
 }
 
+constexpr size_t kMostCompared = 1000;  // items of a set that each new one is held against
+
+// Adds what is not known to be in it already; what may be there makes it open.
+void unite(I& in, Sequence* set, Ref given) {
+  const auto items = in.elements(given);
+  const Sequence* source = sequence_of(given);
+  set->open |= !items || (source && source->open);
+  if (!items) return;
+  for (Ref item : *items) {
+    if (!is_key(item)) {
+      set->open = true;  // who knows which it equals
+    } else if (set->items.size() > kMostCompared || in.contains(set, item) != std::optional(true)) {
+      in.append(set, item);
+    }
+  }
+}
+
+Ref set_union(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  if (!call.self) return in.opaque();
+  Sequence* result = in.list({}, Type::kSet);
+  unite(in, result, call.self);
+  for (Ref given : call.arguments.positional) unite(in, result, given);
+  result->open |= a.open;
+  return result;
+}
+
+Ref set_issubset(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  const Sequence* set = sequence_of(call.self);
+  Ref other = call.arguments.get(0);
+  if (!set || !other) return in.opaque();
+  bool sure = !set->open;
+  for (Ref item : set->items) {
+    const auto in_other = in.contains(other, item);
+    if (in_other == std::optional(false)) return in.boolean(false);
+    sure &= in_other.has_value();
+  }
+  return sure ? in.boolean(true) : in.opaque();
+}
+
 Ref list_clear(I& in, Ref self, const A&) {
   if (Sequence* list = sequence_of(self)) list->items.clear();
   return in.none();
@@ -556,6 +597,8 @@ constexpr ModelRow kRows[] = {
     {"set.discard", list_remove},
     {"set.remove", list_remove},
     {"set.copy", list_copy},
+    {"set.issubset", set_issubset},
+    {"set.union", set_union},
     {"dict.get", dict_get},
     {"dict.setdefault", dict_setdefault},
     {"dict.pop", dict_pop},

@@ -103,9 +103,7 @@ class Collector {
   NativeStrings result;
 
   void add(std::string_view text) {
-    if (!is_name(text) || seen_.contains(std::string(text))) return;
-    seen_.emplace(text);
-    result.names.emplace_back(text);
+    if (is_name(text) && seen_.emplace(text).second) result.names.emplace_back(text);
   }
 
  private:

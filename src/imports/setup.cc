@@ -358,10 +358,30 @@ Ref Interpreter::subscript(Ref object, Ref key) {
   return opaque_;
 }
 
+namespace {
+
+// Both unknown, and of the one no more is known than of the other.
+bool are_unknown_alike(Ref a, Ref b) {
+  if (a->type == Type::kOpaque) return b->type == Type::kOpaque;
+  const Sequence *x = sequence_of(a), *y = sequence_of(b);
+  return x && y && x->open && y->open && x->items.size() == y->items.size();
+}
+
+// Whether storing tells nothing new: the value is there, or an unknown one takes the place of its
+// like, or its key is not known where others are not.
+bool is_known_item(const Dict* dict, Ref key, Ref value) {
+  if (!is_key(key)) return dict->open;
+  const Ref before = dict->items.get(key);
+  return before && (before == value || are_unknown_alike(before, value));
+}
+
+}  // namespace
+
 bool Interpreter::set_item(Ref object, Ref key, Ref value) {
-  if (const Dict* dict = as<Dict>(object, Type::kDict);
-      dict && is_key(key) && dict_get(dict, key) == value)
-    return true;  // no effect: it is there
+  if (Dict* dict = as<Dict>(object, Type::kDict); dict && is_known_item(dict, key, value)) {
+    if (is_key(key)) dict->items[key] = value;
+    return true;
+  }
   effects_++;
   if (Instance* instance = as<Instance>(object, Type::kInstance)) {
     if (Ref method = class_attribute(instance->of, "__setitem__")) {

@@ -115,6 +115,23 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "        if hash('a') == 1:\n            break\n    import m_b\n"
                   "empty()\ncount()\n",
         "m_a.py": "", "m_b.py": ""},
+    "sets": {
+        "app.py": "def bounds(lattice):\n    upper = {n: {n} for n in lattice}\n    for n in lattice:\n        while True:\n"
+                  "            new = set().union(*(lattice[b] for b in upper[n]))\n"
+                  "            if n in new:\n                raise ValueError(n)\n"
+                  "            if new.issubset(upper[n]):\n                break\n            upper[n] |= new\n    return upper\n"
+                  "upper = bounds({'a': ['b'], 'b': ['c', 'd'], 'd': ['c'], 'c': []})\n"
+                  "if len(upper['a']) == 4: import m_a\nelse: import m_x\n"
+                  "if upper['b'] == {'c', 'b', 'd'}: import m_b\nelse: import m_x\n"
+                  "if upper['b'] == upper['d']: import m_x\nelse: import m_c\n"
+                  "if not {1, hash('a')}.issubset({2}): import m_d\n"
+                  "if set.union({1}, [2]) == {2, 1} and {1} | {2} == {2, 1}: import m_e\n",
+        **{f"m_{letter}.py": "" for letter in "abcdex"}},
+    # Each of them ends at once in reality, and is given up after a few rounds here.
+    "loops that store what is not known": {
+        "app.py": "table, known = {}, {}\ndef fill():\n    for k in range(60):\n        while True:\n            table[hash(k)] = k\n"
+                  "            known[k] = hash(k)\n            if hash(k) == k:\n                break\n    import m_a\nfill()\n",
+        "m_a.py": ""},
     "class bodies and methods": {
         "app.py": "class A:\n    import m_a\n    def __init__(self, n):\n        self.n = n\n"
                   "    def load(self):\n        return __import__(self.n)\n"
