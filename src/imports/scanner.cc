@@ -186,14 +186,37 @@ void skip_comment(Cursor& cursor) {
   cursor.at = static_cast<uint32_t>(end);
 }
 
+namespace {
+
+// Where the next quote, backslash or line break stands; the end if there is none. Eight letters at
+// a time: a third of the text of TensorFlow and PyTorch is in triple quotes.
+size_t find_special(std::string_view text, size_t at, char quote) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kHigh = 0x8080808080808080;
+  // The lowest bit that is set belongs to the first such letter.
+  const auto places_of = [](uint64_t word, char letter) {
+    const uint64_t differs = word ^ kOnes * static_cast<uint8_t>(letter);
+    return (differs - kOnes) & ~differs & kHigh;
+  };
+  for (uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    const uint64_t found = places_of(word, quote) | places_of(word, '\\') | places_of(word, '\n');
+    if (found != 0) return at + static_cast<size_t>(__builtin_ctzll(found)) / 8;
+  }
+  while (at < text.size() && text[at] != quote && text[at] != '\\' && text[at] != '\n') at++;
+  return at;
+}
+
+}  // namespace
+
 bool skip_string(Cursor& cursor) {
   const char quote = cursor.peek();
   const bool triple = is_triple(cursor);
   const std::string_view text = cursor.text;
   size_t at = cursor.at + (triple ? 3 : 1);
-  for (; at < text.size(); at++) {
+  for (;; at++) {
+    at = find_special(text, at, quote);
+    if (at >= text.size()) break;
     const char c = text[at];
-    if (c != quote && c != '\\' && c != '\n') continue;
     if (c == '\\') at++;
     if (c == '\\' && at < text.size() && text[at] != '\n') continue;
     if (c == quote && (!triple || text.substr(at, 3) == std::string_view(&text[cursor.at], 3))) {
