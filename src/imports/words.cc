@@ -76,7 +76,7 @@ uint32_t code_point(std::string_view text, size_t& at) {
 const Keyword* find_keyword(std::string_view name) {
   if (name.size() < 2 || name.size() > 8) return nullptr;
   for (uint8_t i = kFirstOfLength[name.size()]; i < kFirstOfLength[name.size() + 1]; i++)
-    if (kKeywords[i].text == name) return &kKeywords[i];
+    if (kKeywords[i].text[0] == name[0] && kKeywords[i].text == name) return &kKeywords[i];
   return nullptr;
 }
 
