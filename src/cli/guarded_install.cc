@@ -76,7 +76,7 @@ class Guard {
 bool Guard::is_refused() {
   const auto asked = check::read_command(install_.path, install_.command);
   if (!asked) {
-    say_guarding("not predicted: only an install of pip or uv pip can be asked what it would do");
+    say_guarding("not predicted: only pip and uv pip can be asked what they would do");
     return false;
   }
   const auto outcome = check::check_install(asked->installer, environment_.python,

@@ -42,6 +42,7 @@ std::string who_requires(const PackageChange& change, const std::vector<PackageC
     for (const std::string& text : distribution.requires_dist) {
       const auto wanted = PackageRequirement::parse(text);
       if (!wanted || normal_name(wanted->name) != normal_name(change.name)) continue;
+      if (normal_name(distribution.name) == normal_name(change.name)) continue;  // of an extra
       all.insert(distribution.name);
       for (const PackageChange& other : changes)
         if (other.name == distribution.name) changed.insert(distribution.name);

@@ -11,7 +11,7 @@
 namespace cohabit {
 namespace {
 
-constexpr std::string_view kOfMetadata[] = {"PY001", "PY002", "PY003", "PY004"};
+constexpr std::string_view kOfMetadata[] = {"PY002", "PY003", "PY004"};
 
 constexpr size_t kExamples = 3;
 
@@ -179,12 +179,14 @@ std::map<std::string, std::vector<std::string>> find_chains(
   return chains;
 }
 
-std::vector<Finding> check_expected(const EnvironmentCase& examined, const Writers& writers) {
-  auto findings =
-      named_by(*find_rule_by_code("FI001"), rules::expect_overwritten(examined, writers));
+std::vector<Finding> check_expected(const EnvironmentCase& before, const EnvironmentCase& after,
+                                    const Writers& writers) {
+  auto findings = named_by(*find_rule_by_code("FI001"), rules::expect_overwritten(after, writers));
+  for (Finding& finding : named_by(*find_rule_by_code("PY001"), rules::expect_unmet(before, after)))
+    findings.push_back(std::move(finding));
   for (const std::string_view code : kOfMetadata) {
     const Rule& rule = *find_rule_by_code(code);
-    for (Finding& finding : named_by(rule, rule.check_environment(examined)))
+    for (Finding& finding : named_by(rule, rule.check_environment(after)))
       findings.push_back(std::move(finding));
   }
   std::stable_sort(findings.begin(), findings.end(),

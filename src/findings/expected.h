@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -57,11 +58,21 @@ std::map<std::string, std::vector<std::string>> find_chains(
     const EnvironmentCase& examined, const std::vector<PackageRequirement>& requested);
 
 // FI001 and PY001 to PY004, worst first; ids are made by whoever reports.
-std::vector<Finding> check_expected(const EnvironmentCase& examined, const Writers& writers);
+std::vector<Finding> check_expected(const EnvironmentCase& before, const EnvironmentCase& after,
+                                    const Writers& writers);
 
 namespace rules {
 // FI001 of such an environment.
 std::vector<Finding> expect_overwritten(const EnvironmentCase& examined, const Writers& writers);
+// FI002 of what stays, when the files of `going` (normal names) are removed.
+// `is_written_again(path, name)`: somebody brings it after that one has gone.
+std::vector<Finding> expect_missing(
+    const EnvironmentCase& before, const std::set<std::string>& going,
+    const std::function<bool(const std::string&, const std::string&)>& is_written_again);
+// PY001 of requirements that are not met and that are met today, or nobody's.
+std::vector<Finding> expect_unmet(const EnvironmentCase& before, const EnvironmentCase& after);
+// Normal names of those that require another version of something than is there.
+std::set<std::string> wanting_other_versions(const EnvironmentCase& examined);
 // PY005 of what is there, but for `left_out` (normal names), were this the version of NumPy.
 std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::string& numpy_version,
                                const std::set<std::string>& left_out);

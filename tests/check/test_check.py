@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import warnings
+import zipfile
 from pathlib import Path
 
 import index as made
@@ -97,6 +99,18 @@ def test_a_new_package_refuses_what_is_there(environment, ask, tmp_path: Path):
     assert [one["headline"] for one in report["findings"]] == ["jit 1 refuses numlib 2.0: it requires <1.27"]
 
 
+def test_only_what_is_newly_missing(environment, ask, tmp_path: Path):
+    """A requirement that is not met today is nobody's fault who installs something else."""
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "broken", "1", requires=("absent", "other>2")),
+                        made.make_wheel(wheels, "other", "1"))
+    made.make_wheel(wheels, "fresh", "1", requires=("absent", "missing"))
+    made.make_wheel(wheels, "other", "2")
+    report = ask(environment, "fresh", "other==2", "--no-deps", "--no-index", "--find-links", wheels)
+    assert [one["headline"] for one in report["findings"]] == [
+        "required and not installed: absent (by fresh), missing (by fresh)"]
+
+
 def libraries(seed: int, size: int = 100) -> dict[str, bytes]:
     return {"vendor/lib/libdnn.so.9": made.noise(size, seed), "vendor/lib/libdnn_ops.so.9": made.noise(size, seed + 1),
             "vendor/same.txt": b"same"}
@@ -131,6 +145,42 @@ def test_two_that_come_together(environment, ask, tmp_path: Path):
     content = (environment.site / "vendor/lib/libdnn.so.9").read_bytes()
     on_disk = "vendor-a" if content == libraries(1)["vendor/lib/libdnn.so.9"] else "vendor-b"
     assert pair["winner"] == on_disk
+
+
+def entry_points(**calls: str) -> bytes:
+    return "".join(["[console_scripts]\n", *(f"{name} = {call}\n" for name, call in calls.items())]).encode()
+
+
+def test_scripts_that_installers_make(environment, ask, tmp_path: Path):
+    """They are in no wheel: what they call tells whether one is written over by another."""
+    wheels = tmp_path / "wheels"
+    environment.install(
+        made.make_wheel(wheels, "tool", "1", {"tool.py": b"", "tool-1.dist-info/entry_points.txt": entry_points(
+            tool="tool:main", same="common:main")}))
+    made.make_wheel(wheels, "tool-next", "2", {"tool_next.py": b"", "tool_next-2.dist-info/entry_points.txt": entry_points(
+        tool="tool_next.cli:main [colour]", same="common : main", own="x:y")})
+    report = ask(environment, "tool-next", "--no-index", "--find-links", wheels, code=1)
+    [pair] = report["overwrites"]
+    assert (pair["count"], pair["different"], pair["winner"]) == (2, 1, "tool-next")
+    assert pair["examples"] == ["../../../bin/tool"]
+    assert [(one["code"], one["headline"]) for one in report["findings"]] == [
+        ("FI001", "tool-next 2 would overwrite 1 file of tool 1")]
+
+
+def test_files_that_go_with_an_old_version(environment, ask, tmp_path: Path):
+    """Installers remove what the old RECORD names, and what stays has a hole."""
+    wheels = tmp_path / "wheels"
+    shared = {"shared/core.py": b"1", "shared/__init__.py": b"from .core import *\n", "names/__init__.py": b""}
+    environment.install(made.make_wheel(wheels, "stays", "1", {**shared, "stays.py": b""}),
+                        made.make_wheel(wheels, "goes", "1", {**shared, "goes.py": b""}))
+    made.make_wheel(wheels, "goes", "2", {"goes.py": b"2", "names/__init__.py": b""})
+    report = ask(environment, "goes==2", "--no-index", "--find-links", wheels, code=1)
+    [finding] = [one for one in report["findings"] if one["code"] == "FI002"]
+    assert finding["headline"] == "2 files of stays 1 would go with goes 1" and finding["severity"] == "error"
+    environment.install(wheels / "goes-2-py3-none-any.whl")
+    assert not (environment.site / "shared/core.py").exists(), "and so it is"
+    made.make_wheel(wheels, "goes", "3", {**shared, "goes.py": b"3"})
+    assert not ask(environment, "goes==3", "--no-index", "--find-links", wheels, code=0)["findings"]
 
 
 @pytest.mark.parametrize("requires", [
@@ -178,6 +228,83 @@ def test_three_thousandths_are_fetched(environment, ask, serve, tmp_path: Path):
     assert not report["unknowns"]
 
 
+def arranged(wheel: Path, how: str) -> None:
+    """The same members as another tool packs them: auditwheel makes an entry for each directory, too."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = {one.filename: archive.read(one) for one in archive.infolist()}
+    info = [name for name in members if ".dist-info/" in name]
+    others = [name for name in members if name not in info]
+    names = {"at its beginning": info + others, "before its end": others[:-60] + info + others[-60:],
+             "in its middle": others[:1500] + info + others[1500:], "at its end": others + info}[how]
+    directories = set()
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            for end in (at for at, letter in enumerate(name, 1) if letter == "/" and how != "at its end"):
+                if name[:end] not in directories:
+                    archive.writestr(name[:end], b"")
+                directories.add(name[:end])
+            archive.writestr(name, members[name])
+
+
+def long_list(first: int) -> dict[str, bytes]:
+    return {f"include/a_directory/with_a_rather_long_name/header_number_{i}.h": made.noise(2000, first + i)
+            for i in range(3000)}
+
+
+def record_size(wheel: Path) -> int:
+    with zipfile.ZipFile(wheel) as archive:
+        return next(one.compress_size for one in archive.infolist() if one.filename.endswith(".dist-info/RECORD"))
+
+
+@pytest.mark.parametrize("how", ["at its beginning", "before its end", "in its middle", "at its end"])
+def test_record_is_read_in_place_of_the_list_of_files(environment, ask, serve, tmp_path: Path, how: str):
+    """The list is not packed, and three times as large."""
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "there", "1", {**libraries(1), "include/one.h": b"1"}))
+    wheel = made.make_wheel(wheels, "headers", "1", {**long_list(0), **libraries(10)})
+    arranged(wheel, how)
+    index = serve(wheels)
+    report = ask(environment, "headers", "--index-url", index.address(), code=1)
+    assert report["claimed_twice"] == {"count": 3, "different": 2} and not report["unknowns"]
+    assert report["bytes_fetched"] == index.sent["cohabit"]
+    if how != "in its middle":
+        assert report["bytes_fetched"] < record_size(wheel) + (22 << 10) < 0.6 * 3000 * (46 + 60)
+
+
+@pytest.mark.parametrize("how", ["one more", "one less", "another name", "a longer name", "twice"])
+def test_a_record_that_does_not_list_what_is_there(ask, serve, tmp_path: Path, how: str):
+    """Then the archive's own list counts, as it does to installers."""
+    environment = made.Environment(tmp_path / "env", "uv")
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "there", "1", {"taken/file.py": b"there"}))
+    wheel = made.make_wheel(wheels, "headers", "1", {**long_list(0), "taken/fil.py": b"1"})
+    with zipfile.ZipFile(wheel) as archive:
+        members = {one.filename: archive.read(one) for one in archive.infolist()}
+    names = list(members)
+    if how == "one more":
+        names.insert(5, "taken/file.py")
+    elif how == "one less":
+        names.remove("taken/fil.py")
+        names.insert(5, "taken/file.py")
+    elif how in ("another name", "a longer name"):
+        names[names.index("taken/fil.py")] = "taken/file.py"
+        if how == "another name":  # of the same length in all: another one is shorter by a letter
+            names[1] = names[1][:-1]
+    else:
+        names[7] = names[6]
+        names.append("taken/file.py")
+    with warnings.catch_warnings(), zipfile.ZipFile(wheel, "w") as archive:
+        warnings.simplefilter("ignore")
+        for name in names:
+            archive.writestr(name, members.get(name, b"other"))
+    report = ask(environment, "headers", "--index-url", serve(wheels).address(), code=None)
+    if how == "another name":
+        assert report["overwrites"] == [], "nothing that the archive's end says tells it: RECORD is believed"
+        return
+    assert [(one["count"], one["winner"]) for one in report["overwrites"]] == [(1, "headers")]
+    assert any("not in its RECORD" in text for text in report["unknowns"])
+
+
 def test_a_server_without_ranges(environment, ask, serve, tmp_path: Path):
     size = big_wheels(tmp_path / "wheels")
     index = serve(tmp_path / "wheels", ranges=False)
@@ -187,7 +314,7 @@ def test_a_server_without_ranges(environment, ask, serve, tmp_path: Path):
     assert len([text for text in report["unknowns"] if "gives no ranges" in text]) == 2
 
 
-@pytest.mark.parametrize("way", ["option", "variable", "netrc"])
+@pytest.mark.parametrize("way", ["option", "variable", "file", "netrc"])
 def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
     big_wheels(tmp_path / "wheels")
     index = serve(tmp_path / "wheels", login="user:s3cret-word")
@@ -197,6 +324,12 @@ def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
         arguments = ["--index-url", index.address(login)]
     elif way == "variable":
         variables = {"PIP_INDEX_URL": index.address(login), "UV_DEFAULT_INDEX": index.address(login)}
+    elif way == "file":
+        (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {index.address(login)}\n")
+        folder = Path(environment.variables["HOME"]) / ".config/uv"
+        folder.mkdir(parents=True)
+        (folder / "uv.toml").write_text(f'[[index]]\nurl = "{index.address(login)}"\ndefault = true\n')
+        variables = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "UV_NO_CONFIG": ""}
     else:
         netrc = Path(environment.variables["HOME"]) / ".netrc"
         netrc.write_text("machine 127.0.0.1 login user password s3cret-word\n")
@@ -214,18 +347,21 @@ def test_a_private_index_that_refuses(environment, check, serve, tmp_path: Path)
     assert "wr0ng-word" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("way", ["http_proxy", "pip's variable", "pip's file"])
+@pytest.mark.parametrize("way", ["http_proxy", "pip's variable", "a file"])
 def test_a_proxy(environment, ask, serve, tmp_path: Path, way: str):
     """The index has a name that nothing resolves: only the proxy leads to it."""
-    if way != "http_proxy" and environment.installer == "uv":
-        way = "http_proxy"  # uv knows no other
+    if way == "pip's variable" and environment.installer == "uv":
+        way = "http_proxy"
     big_wheels(tmp_path / "wheels")
     proxy = serve(tmp_path / "wheels")
     address = f"http://127.0.0.1:{proxy.server.server_port}"
     variables = {"http_proxy": address}
     if way == "pip's variable":
         variables = {"PIP_PROXY": address}
-    elif way == "pip's file":
+    elif way == "a file" and environment.installer == "uv":
+        (tmp_path / "uv.toml").write_text(f'http-proxy = "{address}"\n')
+        variables = {"UV_CONFIG_FILE": str(tmp_path / "uv.toml")}
+    elif way == "a file":
         (tmp_path / "pip.conf").write_text(f"[global]\nproxy = {address}\n")
         variables = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}
     report = ask(environment, "vendor-cu12", "vendor-cu13", "--index-url", "http://index.invalid/simple/",

@@ -26,7 +26,7 @@ Result<Outcome> check_install(const Installer& installer, const Interpreter& pyt
 // Whether the next word of an installer's command line is this option's value.
 bool takes_value(const std::string& option);
 // What the request asks for by name: of requirement strings and of files that -r names.
-std::vector<PackageRequirement> requested_of(const std::vector<std::string>& arguments,
+std::vector<PackageRequirement> requested_of(const Request& request,
                                              const MarkerEnvironment& environment);
 
 }  // namespace cohabit::check

@@ -27,6 +27,13 @@ std::vector<std::string> as_question(std::vector<std::string> words) {
   return words;
 }
 
+std::optional<Verb> verb_of(std::string_view word) {
+  if (word == "install") return Verb::kInstall;
+  if (word == "uninstall") return Verb::kUninstall;
+  if (word == "sync") return Verb::kSync;
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_pip(std::string_view name) {
@@ -39,11 +46,13 @@ bool is_module_option(std::string_view word) {
 
 std::optional<AskedInstall> read_command(const std::string& path,
                                          const std::vector<std::string>& command) {
-  const auto verb = std::find(command.begin(), command.end(), "install");
+  const auto verb = std::find_if(command.begin(), command.end(),
+                                 [](const std::string& word) { return verb_of(word).has_value(); });
   if (verb == command.end() ||
       std::find(command.begin(), command.end(), "--dry-run") != command.end())
     return std::nullopt;
   AskedInstall asked;
+  asked.request.verb = *verb_of(*verb);
   asked.installer.command.assign(command.begin(), verb);
   if (asked.installer.command.empty()) return std::nullopt;
   const std::string name = last_part(command[0]);
@@ -51,7 +60,8 @@ std::optional<AskedInstall> read_command(const std::string& path,
   asked.request.arguments.assign(verb + 1, command.end());
   const bool by_module = asked.installer.command.size() >= 3 && is_module_option(*(verb - 2)) &&
                          *(verb - 1) == "pip" && name.starts_with("python");
-  if (is_pip(name) || by_module) return asked;
+  if (is_pip(name) || by_module)
+    return asked.request.verb == Verb::kSync ? std::nullopt : std::optional(std::move(asked));
   if (name != "uv" || *(verb - 1) != "pip") return std::nullopt;
   asked.installer.tool = Tool::kUv;
   asked.installer.command = as_question(std::move(asked.installer.command));

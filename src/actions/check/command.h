@@ -1,5 +1,5 @@
 // An installer's command line, as a question: "pip install torch", "python -m pip install -r x",
-// "uv pip install torch".
+// "uv pip install torch"; "pip uninstall torch", "uv pip sync x".
 #pragma once
 
 #include <optional>

@@ -3,6 +3,7 @@
 // reads METADATA and RECORD of an installed environment reads that one in the same way.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class ExpectedEnvironment {
   ExpectedEnvironment(ExpectedEnvironment&& other) noexcept;
   ~ExpectedEnvironment();
 
+  // What arrivals say about the versions of others; for the rules that read modules.
+  Result<void> add_modules(const std::vector<wheels::Module>& modules) const;
+
   const Interpreter& python() const { return python_; }
   const Distributions& distributions() const { return distributions_; }
   // Its site-packages, and those of the environment it stands for.
@@ -35,10 +39,13 @@ class ExpectedEnvironment {
  private:
   ExpectedEnvironment() = default;
   Result<void> link_what_stays(const Distributions& present, const Plan& plan);
+  Result<void> link_metadata(const Distribution& one) const;
   Result<void> write_what_comes(const Plan& plan, const Fetched& fetched, Tool tool);
 
   std::string scratch_;  // empty: moved from
   std::string site_, present_site_;
+  std::string prefix_;             // from site_ to the environment's, "../../.."
+  std::set<std::string> scripts_;  // that installers would make: names
   Interpreter python_;
   Distributions distributions_;
 };

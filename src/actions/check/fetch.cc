@@ -6,12 +6,16 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <thread>
+#include <utility>
 
 #include "actions/ask.h"
+#include "actions/check/uv_settings.h"
 #include "base/addresses.h"
 #include "base/paths.h"
 #include "base/rows.h"
+#include "facts/python/requirement.h"
 #include "facts/wheels/web_file.h"
 
 namespace cohabit::check {
@@ -19,39 +23,25 @@ namespace {
 
 constexpr size_t kThreads = 8;
 
-// One wheel, and what reading it took.
 struct Reading {
   Result<wheels::Wheel> wheel = fail("not read");
-  uint64_t fetched = 0;
-  bool came_whole = false;
+  std::unique_ptr<wheels::ByteSource> source;
 };
 
 Reading read_one(const Arrival& arrival, const wheels::WebSettings& settings,
                  const wheels::Layout& layout) {
-  Reading reading;
+  const auto refuse = [](Error error) {
+    return Reading{tl::unexpected(std::move(error)), nullptr};
+  };
+  if (arrival.address.empty()) return refuse({"the installer does not say where it is"});
   std::error_code ignored;
-  if (arrival.address.empty()) {
-    reading.wheel = fail("the installer does not say where it is");
-  } else if (const auto path = path_of_address(arrival.address);
-             path && std::filesystem::is_directory(*path, ignored)) {
-    reading.wheel = fail("it is a directory, whose files only building it tells");
-  } else if (path) {
-    auto file = wheels::LocalFile::open(*path);
-    if (file)
-      reading.wheel = wheels::read_wheel(*file, arrival.name, layout);
-    else
-      reading.wheel = tl::unexpected<Error>(file.error());
-  } else {
-    auto file = wheels::WebFile::open(arrival.address, settings);
-    if (!file) {
-      reading.wheel = tl::unexpected<Error>(file.error());
-      return reading;
-    }
-    reading.wheel = wheels::read_wheel(*file, arrival.name, layout);
-    reading.fetched = file->fetched();
-    reading.came_whole = file->came_whole();
-  }
-  return reading;
+  const auto path = path_of_address(arrival.address);
+  if (path && std::filesystem::is_directory(*path, ignored))
+    return refuse({"it is a directory, whose files only building it tells"});
+  auto source = open_wheel(arrival.address, settings);
+  if (!source) return refuse(source.error());
+  auto wheel = wheels::read_wheel(**source, arrival.name, layout);
+  return {std::move(wheel), std::move(*source)};
 }
 
 std::string name_of(const Arrival& arrival) {
@@ -61,7 +51,7 @@ std::string name_of(const Arrival& arrival) {
 }
 
 void add(const Arrival& arrival, Reading reading, Fetched& result) {
-  result.bytes_fetched += reading.fetched;
+  result.sources.push_back(std::move(reading.source));
   if (!reading.wheel) {
     result.unknowns.push_back(
         fmt::format("{} cannot be read, so what it would overwrite is unknown: {}",
@@ -72,7 +62,7 @@ void add(const Arrival& arrival, Reading reading, Fetched& result) {
   result.bytes_of_wheels += reading.wheel->size;
   for (const std::string& problem : reading.wheel->problems)
     result.unknowns.push_back(fmt::format("{}: {}", name_of(arrival), problem));
-  if (reading.came_whole)
+  if (result.sources.back()->came_whole())
     result.unknowns.push_back(
         fmt::format("the server of {} gives no ranges: all of its {} bytes were fetched",
                     name_of(arrival), reading.wheel->size));
@@ -115,7 +105,14 @@ wheels::WebSettings web_settings(const Installer& installer, const Request& requ
     wheels::collect_credentials(argument, settings);
   const std::string of_pip = settings_of_pip(installer);
   wheels::collect_credentials(of_pip, settings);
-  settings.proxy = setting_of_pip(of_pip, "proxy");
+  settings.http_proxy = settings.https_proxy = setting_of_pip(of_pip, "proxy");
+  if (installer.tool == Tool::kUv) {
+    const UvSettings of_uv = uv_settings(request.arguments);
+    wheels::collect_credentials(of_uv.text, settings);
+    settings.http_proxy = of_uv.http_proxy;
+    settings.https_proxy = of_uv.https_proxy;
+    settings.no_proxy = of_uv.no_proxy;
+  }
   for (const char* name : {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
     const char* value = std::getenv(name);
     if (value && *value && settings.certificates.empty()) settings.certificates = value;
@@ -135,14 +132,14 @@ Result<std::unique_ptr<wheels::ByteSource>> open_wheel(const std::string& addres
   return std::make_unique<wheels::WebFile>(std::move(*file));
 }
 
-Fetched fetch_wheels(const Installer& installer, const Plan& plan, const Request& request,
+bool needs_web(const Plan& plan) {
+  return std::any_of(plan.arrivals.begin(), plan.arrivals.end(), [](const Arrival& arrival) {
+    return !arrival.address.empty() && !path_of_address(arrival.address);
+  });
+}
+
+Fetched fetch_wheels(const Plan& plan, const wheels::WebSettings& settings,
                      const wheels::Layout& layout) {
-  const bool on_servers =
-      std::any_of(plan.arrivals.begin(), plan.arrivals.end(), [](const Arrival& arrival) {
-        return !arrival.address.empty() && !path_of_address(arrival.address);
-      });
-  const wheels::WebSettings settings =
-      on_servers ? web_settings(installer, request) : wheels::WebSettings{};
   std::vector<Reading> readings(plan.arrivals.size());
   std::atomic<size_t> next = 0;
   const auto work = [&] {
@@ -157,6 +154,28 @@ Fetched fetch_wheels(const Installer& installer, const Plan& plan, const Request
   for (size_t i = 0; i < readings.size(); i++)
     add(plan.arrivals[i], std::move(readings[i]), result);
   return result;
+}
+
+std::vector<wheels::Module> fetch_refusals(const Plan& plan, const std::set<std::string>& names,
+                                           Fetched& fetched) {
+  std::vector<wheels::Module> all;
+  for (size_t i = 0; i < plan.arrivals.size(); i++) {
+    if (!fetched.wheels[i] || !names.contains(normal_name(plan.arrivals[i].name))) continue;
+    auto modules = wheels::read_refusing_modules(*fetched.sources[i]);
+    if (modules)
+      std::move(modules->begin(), modules->end(), std::back_inserter(all));
+    else
+      fetched.unknowns.push_back(fmt::format(
+          "{} cannot be read, so whether it refuses the versions of others is unknown: {}",
+          name_of(plan.arrivals[i]), without_credentials(modules.error().message)));
+  }
+  return all;
+}
+
+uint64_t Fetched::bytes_fetched() const {
+  uint64_t sum = 0;
+  for (const auto& source : sources) sum += source ? source->fetched() : 0;
+  return sum;
 }
 
 }  // namespace cohabit::check

@@ -20,10 +20,13 @@ struct Installer {
   std::vector<std::string> command;  // "ENV/bin/python -m pip"; "/usr/bin/uv pip"
 };
 
+enum class Verb : uint8_t { kInstall, kUninstall, kSync };
+
 // As the user gave it.
 struct Request {
   std::vector<std::string> arguments;  // of "install": requirements and options
   bool allow_build = false;
+  Verb verb = Verb::kInstall;
 };
 
 // A distribution that would be installed.

@@ -85,14 +85,19 @@ bool takes_value(const std::string& option) {
   return kWithValue.contains(option);
 }
 
-std::vector<PackageRequirement> requested_of(const std::vector<std::string>& arguments,
+std::vector<PackageRequirement> requested_of(const Request& request,
                                              const MarkerEnvironment& environment) {
+  const std::vector<std::string>& arguments = request.arguments;
   std::vector<PackageRequirement> result;
   for (size_t i = 0; i < arguments.size(); i++) {
     const std::string& word = arguments[i];
     if ((word == "-r" || word == "--requirement") && i + 1 < arguments.size())
       read_file_of(arguments[++i], environment, result);
-    else if (!word.starts_with('-') && (i == 0 || !takes_value(arguments[i - 1])))
+    else if (word.starts_with('-') || (i > 0 && takes_value(arguments[i - 1])))
+      continue;
+    else if (request.verb == Verb::kSync)
+      read_file_of(word, environment, result);
+    else
       add(word, result);
   }
   return result;

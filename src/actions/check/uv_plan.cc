@@ -277,7 +277,8 @@ Result<Plan> ask_uv(const Installer& installer, const Interpreter& python, const
                    {"--color", "never", "--no-progress", "--python", python.executable});
     return command;
   };
-  auto asked = dry_run(with({"install", "--dry-run"}), request);
+  auto asked =
+      dry_run(with({request.verb == Verb::kSync ? "sync" : "install", "--dry-run"}), request);
   if (!asked) return asked;
   Plan plan = std::move(*asked);
   std::string pins;

@@ -21,6 +21,8 @@ class ByteSource {
   // All of these bytes, or an error.
   virtual Result<std::string> read(uint64_t offset, uint64_t length) = 0;
   virtual uint64_t size() const = 0;
+  virtual uint64_t fetched() const { return 0; }     // bytes that a server sent
+  virtual bool came_whole() const { return false; }  // a server that has no ranges sent all of it
 };
 
 class LocalFile : public ByteSource {

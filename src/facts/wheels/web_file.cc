@@ -92,7 +92,10 @@ Result<WebFile> WebFile::open(std::string address, const WebSettings& settings) 
   set(handle, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
   set(handle, CURLOPT_USERAGENT, "cohabit");
   if (!settings.certificates.empty()) set(handle, CURLOPT_CAINFO, settings.certificates.c_str());
-  if (!settings.proxy.empty()) set(handle, CURLOPT_PROXY, settings.proxy.c_str());
+  const bool is_secure = file.address_.starts_with("https:");
+  const std::string& proxy = is_secure ? settings.https_proxy : settings.http_proxy;
+  if (!proxy.empty()) set(handle, CURLOPT_PROXY, proxy.c_str());
+  if (!settings.no_proxy.empty()) set(handle, CURLOPT_NOPROXY, settings.no_proxy.c_str());
   if (const auto found = settings.credentials.find(server_of(file.address_));
       found != settings.credentials.end()) {
     const size_t colon = std::min(found->second.find(':'), found->second.size());

@@ -18,7 +18,8 @@ namespace cohabit::wheels {
 struct WebSettings {
   std::map<std::string, std::string> credentials;
   std::string certificates;  // a file of authorities; empty: the library's own
-  std::string proxy;         // empty: as http_proxy, https_proxy, all_proxy and no_proxy say
+  // Empty: as http_proxy, https_proxy, all_proxy and no_proxy say.
+  std::string http_proxy, https_proxy, no_proxy;
 };
 // The "https://user:password@host:port" that stand in these texts.
 void collect_credentials(const std::string& text, WebSettings& settings);
@@ -32,8 +33,8 @@ class WebFile : public ByteSource {
   Result<std::string> read_end(uint64_t length) override;
   Result<std::string> read(uint64_t offset, uint64_t length) override;
   uint64_t size() const override { return size_; }
-  uint64_t fetched() const { return fetched_; }  // bytes of bodies
-  bool came_whole() const { return whole_ >= 0; }
+  uint64_t fetched() const override { return fetched_; }  // of bodies
+  bool came_whole() const override { return whole_ >= 0; }
 
  private:
   struct Transfer;

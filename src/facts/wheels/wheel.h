@@ -1,4 +1,5 @@
-// What a wheel would install, known from its list of files, its RECORD and its METADATA alone.
+// What a wheel would install, known from its RECORD, its METADATA and, where it needs that, its
+// list of files.
 //
 // A wheel's RECORD has paths as in the archive. Installers put x.data/purelib and platlib into
 // site-packages, scripts into bin, data into the prefix (PyPA's "Binary distribution format"), and
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "facts/python/entry_points.h"
 #include "facts/wheels/byte_source.h"
 
 namespace cohabit::wheels {
@@ -24,7 +26,7 @@ struct Wheel {
   std::string record;     // as installed, see above
   uint64_t size = 0;      // of the archive
   uint64_t installed_size = 0;
-  std::vector<Module> modules;        // of its packages that raise ImportError
+  std::vector<Script> scripts;        // that installers make: not in `record`
   std::vector<std::string> problems;  // what is odd about it, in words
 };
 
@@ -35,6 +37,10 @@ struct Layout {
   std::string prefix, headers;
 };
 Result<Wheel> read_wheel(ByteSource& source, const std::string& name, const Layout& layout);
+
+// Of its packages those whose __init__.py raises ImportError: they may refuse another
+// distribution's version. Reads the archive's whole list of files.
+Result<std::vector<Module>> read_refusing_modules(ByteSource& source);
 
 // Where an installer puts a member of a wheel, from site-packages; empty: nowhere.
 std::string installed_path(const std::string& member, const std::string& name,

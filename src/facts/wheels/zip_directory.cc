@@ -11,24 +11,19 @@
 namespace cohabit::wheels {
 namespace {
 
-constexpr uint64_t kFirstRead = 16 << 10;  // holds the whole directory of most wheels
+constexpr uint64_t kFirstRead = 1 << 10;  // holds the entries of the metadata of most wheels
 constexpr uint64_t kMaxComment = 0xffff;
 constexpr uint64_t kMaxDirectory = 256 << 20;
 constexpr uint64_t kMaxMembers = 1'000'000;
 constexpr uint64_t kMaxName = 4096;  // PATH_MAX
 
-constexpr uint64_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kEntrySize = 46,
-                   kLocalSize = 30;
+constexpr uint64_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kLocalSize = 30;
 constexpr uint32_t kEndMark = 0x06054b50, kLocatorMark = 0x07064b50, kEnd64Mark = 0x06064b50,
                    kEntryMark = 0x02014b50, kLocalMark = 0x04034b50;
 constexpr uint16_t kMax16 = 0xffff;
 constexpr uint32_t kMax32 = 0xffffffff;
 constexpr uint16_t kExtra64 = 1;  // the header ID of the extra field with 64-bit numbers
 constexpr uint16_t kStored = 0, kDeflated = 8;
-
-struct End {
-  uint64_t offset = 0, size = 0, members = 0;  // of the directory
-};
 
 uint16_t u16(Bytes bytes, uint64_t at) {
   return bytes.read<uint16_t>(at).value_or(0);
@@ -51,7 +46,7 @@ std::optional<uint64_t> find_end(Bytes tail) {
 }
 
 // The 64-bit end record that a locator in front of the end record names.
-Result<End> read_end64(ByteSource& source, Bytes tail, uint64_t at) {
+Result<ZipEnd> read_end64(ByteSource& source, Bytes tail, uint64_t at) {
   const uint64_t offset = u64(tail, at - kLocatorSize + 8);
   if (offset > source.size() || source.size() - offset < kEnd64Size)
     return fail("its 64-bit end record is said to be behind its end");
@@ -59,18 +54,18 @@ Result<End> read_end64(ByteSource& source, Bytes tail, uint64_t at) {
   if (!record) return tl::unexpected<Error>(record.error());
   const Bytes bytes(*record);
   if (u32(bytes, 0) != kEnd64Mark) return fail("its 64-bit end record is not where it is said");
-  return End{u64(bytes, 48), u64(bytes, 40), u64(bytes, 32)};
+  return ZipEnd{u64(bytes, 48), u64(bytes, 40), u64(bytes, 32), {}};
 }
 
-Result<End> read_end(ByteSource& source, Bytes tail, uint64_t at) {
-  End end{u32(tail, at + 16), u32(tail, at + 12), u16(tail, at + 10)};
-  const bool is_64 = end.offset == kMax32 || end.size == kMax32 || end.members == kMax16;
+Result<ZipEnd> read_end(ByteSource& source, Bytes tail, uint64_t at) {
+  ZipEnd end{u32(tail, at + 16), u32(tail, at + 12), u16(tail, at + 10), {}};
+  const bool is_64 = end.start == kMax32 || end.size == kMax32 || end.members == kMax16;
   if (is_64 && at >= kLocatorSize && u32(tail, at - kLocatorSize) == kLocatorMark) {
     auto large = read_end64(source, tail, at);
     if (!large) return large;
     end = *large;
   }
-  if (end.offset > source.size() || end.size > source.size() - end.offset)
+  if (end.start > source.size() || end.size > source.size() - end.start)
     return fail("its list of files is said to lie behind its end");
   if (end.size > kMaxDirectory || end.members > kMaxMembers)
     return fail(fmt::format("its list of files has {} entries in {} bytes, which is too much",
@@ -97,29 +92,38 @@ void read_extra64(Bytes extra, ZipMember& member) {
   }
 }
 
-Result<ZipDirectory> parse_directory(Bytes bytes, const End& end) {
+// The entry at `at`, which moves behind it; nothing: there is none that is whole.
+std::optional<ZipMember> read_entry(Bytes bytes, uint64_t& at) {
+  if (!bytes.contains(at, kZipEntrySize) || u32(bytes, at) != kEntryMark) return std::nullopt;
+  const uint64_t name_size = u16(bytes, at + 28), extra_size = u16(bytes, at + 30);
+  const uint64_t comment_size = u16(bytes, at + 32);
+  const auto name = bytes.slice(at + kZipEntrySize, name_size);
+  const auto extra = bytes.slice(at + kZipEntrySize + name_size, extra_size);
+  if (!name || !extra) return std::nullopt;
+  const uint64_t size = kZipEntrySize + name_size + extra_size + comment_size;
+  if (!bytes.contains(at, size)) return std::nullopt;
+  ZipMember member;
+  member.name = name->text();
+  member.is_encrypted = (u16(bytes, at + 8) & 1) != 0;
+  member.method = u16(bytes, at + 10);
+  member.crc = u32(bytes, at + 16);
+  member.packed = u32(bytes, at + 20);
+  member.size = u32(bytes, at + 24);
+  member.offset = u32(bytes, at + 42);
+  read_extra64(*extra, member);
+  at += size;
+  return member;
+}
+
+Result<ZipDirectory> parse_directory(Bytes bytes, const ZipEnd& end) {
   ZipDirectory directory;
-  directory.start = end.offset;
-  directory.members.reserve(std::min(end.members, bytes.size() / kEntrySize));
+  directory.start = end.start;
+  directory.members.reserve(std::min(end.members, bytes.size() / kZipEntrySize));
   uint64_t at = 0;
   for (uint64_t i = 0; i < end.members; i++) {
-    if (!bytes.contains(at, kEntrySize) || u32(bytes, at) != kEntryMark)
-      return fail(fmt::format("its list of files ends after {} of {}", i, end.members));
-    const uint64_t name_size = u16(bytes, at + 28), extra_size = u16(bytes, at + 30);
-    const auto name = bytes.slice(at + kEntrySize, name_size);
-    const auto extra = bytes.slice(at + kEntrySize + name_size, extra_size);
-    if (!name || !extra) return fail(fmt::format("entry {} in its list of files is cut off", i));
-    ZipMember member;
-    member.name = name->text();
-    member.is_encrypted = (u16(bytes, at + 8) & 1) != 0;
-    member.method = u16(bytes, at + 10);
-    member.crc = u32(bytes, at + 16);
-    member.packed = u32(bytes, at + 20);
-    member.size = u32(bytes, at + 24);
-    member.offset = u32(bytes, at + 42);
-    read_extra64(*extra, member);
-    if (name_size <= kMaxName) directory.members.push_back(std::move(member));
-    at += kEntrySize + name_size + extra_size + u16(bytes, at + 32);
+    auto member = read_entry(bytes, at);
+    if (!member) return fail(fmt::format("its list of files ends after {} of {}", i, end.members));
+    if (member->name.size() <= kMaxName) directory.members.push_back(std::move(*member));
   }
   return directory;
 }
@@ -165,7 +169,7 @@ Result<std::string> read_packed(ByteSource& source, const ZipDirectory& director
 
 }  // namespace
 
-Result<ZipDirectory> read_zip_directory(ByteSource& source) {
+Result<ZipEnd> read_zip_end(ByteSource& source) {
   auto tail = source.read_end(kFirstRead);
   if (!tail) return tl::unexpected<Error>(tail.error());
   auto at = find_end(Bytes(*tail));
@@ -175,17 +179,55 @@ Result<ZipDirectory> read_zip_directory(ByteSource& source) {
     at = find_end(Bytes(*tail));
   }
   if (!at) return fail("it is no zip archive, or is cut short");
-  const auto end = read_end(source, Bytes(*tail), *at);
-  if (!end) return tl::unexpected<Error>(end.error());
+  auto end = read_end(source, Bytes(*tail), *at);
+  if (!end) return end;
   const uint64_t tail_begin = source.size() - tail->size();
-  if (end->offset >= tail_begin)
-    return parse_directory(*Bytes(*tail).slice(end->offset - tail_begin, end->size), *end);
-  // What the tail holds already is not read twice.
-  const uint64_t missing = std::min(tail_begin - end->offset, end->size);
-  auto whole = source.read(end->offset, missing);
-  if (!whole) return tl::unexpected<Error>(whole.error());
-  whole->append(*tail, 0, end->size - missing);
-  return parse_directory(Bytes(*whole), *end);
+  const uint64_t begin = std::max(end->start, tail_begin);
+  if (begin < end->start + end->size)
+    end->tail = tail->substr(begin - tail_begin, end->start + end->size - begin);
+  return end;
+}
+
+Result<void> read_more_of_tail(ByteSource& source, ZipEnd& end, uint64_t length) {
+  const uint64_t wanted = std::min(length, end.size);
+  if (wanted <= end.tail.size()) return {};
+  const uint64_t missing = wanted - end.tail.size();
+  auto more = source.read(end.start + end.size - wanted, missing);
+  if (!more) return tl::unexpected<Error>(more.error());
+  end.tail.insert(0, *more);
+  return {};
+}
+
+Result<ZipDirectory> read_zip_directory(ByteSource& source, const ZipEnd& end) {
+  ZipEnd whole = end;
+  if (auto read = read_more_of_tail(source, whole, whole.size); !read)
+    return tl::unexpected<Error>(read.error());
+  return parse_directory(Bytes(whole.tail), whole);
+}
+
+Result<ZipDirectory> read_zip_directory(ByteSource& source) {
+  const auto end = read_zip_end(source);
+  if (!end) return tl::unexpected<Error>(end.error());
+  return read_zip_directory(source, *end);
+}
+
+std::vector<ZipMember> entries_at_start(std::string_view first) {
+  std::vector<ZipMember> members;
+  uint64_t at = 0;
+  while (auto member = read_entry(Bytes(first), at)) members.push_back(std::move(*member));
+  return members;
+}
+
+std::vector<ZipMember> entries_at_end(std::string_view last) {
+  constexpr std::string_view kMark("PK\1\2", 4);
+  for (size_t begin = last.find(kMark); begin != last.npos; begin = last.find(kMark, begin + 1)) {
+    const std::string_view rest = last.substr(begin);
+    std::vector<ZipMember> members;
+    uint64_t at = 0;
+    while (auto member = read_entry(Bytes(rest), at)) members.push_back(std::move(*member));
+    if (at == rest.size()) return members;
+  }
+  return {};
 }
 
 Result<std::string> read_zip_member(ByteSource& source, const ZipDirectory& directory,

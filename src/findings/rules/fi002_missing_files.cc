@@ -2,9 +2,12 @@
 // deleting tests, headers and static libraries, and nobody misses them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/paths.h"
+#include "facts/python/requirement.h"
+#include "findings/expected.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -30,14 +33,30 @@ bool is_package_itself(std::string_view path) {
   return slash != path.npos && path.substr(slash + 1) == "__init__.py";
 }
 
+// Without an empty __init__.py (`nvidia` of several distributions) the directory is a namespace
+// package, and what lies in it is imported as before.
+void add_loss(const EnvironmentCase& examined, const InstalledFiles::Row& row, Loss& loss) {
+  const std::string_view path = row.record.path;
+  const bool is_empty = row.record.size == 0;
+  loss.files++;
+  if (is_code(path) && !is_for_tests(path) && !is_empty) loss.code++;
+  if (is_package_itself(path) && !is_by_the_way(path) && !is_empty)
+    loss.packages.push_back(directory_of(examined.files.path_of(row)));
+  if (loss.examples.size() < 3) loss.examples.emplace_back(path);
+}
+
+Severity severity_of(const Loss& loss) {
+  return !loss.packages.empty() ? Severity::kError
+         : loss.code > 0        ? Severity::kWarning
+                                : Severity::kNote;
+}
+
 Finding describe(const EnvironmentCase& examined, uint32_t index, const Loss& loss) {
   const Distribution& distribution = examined.all()[index];
   const auto [begin, end] = examined.files.rows_of(index);
   Finding finding;
   finding.certainty = Certainty::kObserved;
-  finding.severity = !loss.packages.empty() ? Severity::kError
-                     : loss.code > 0        ? Severity::kWarning
-                                            : Severity::kNote;
+  finding.severity = severity_of(loss);
   finding.headline =
       fmt::format("{} of {} of {} missing", loss.files, count_of(end - begin, "file"),
                   label(distribution) + (loss.files == 1 ? " is" : " are"));
@@ -51,20 +70,56 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
   for (const ChangedFile& file : examined.changed) {
     if (!file.missing) continue;
     const InstalledFiles::Row& row = examined.files.rows()[file.row];
-    Loss& loss = losses[row.distribution];
-    loss.files++;
-    const std::string_view path = row.record.path;
-    if (is_code(path) && !is_for_tests(path)) loss.code++;
-    if (is_package_itself(path) && !is_by_the_way(path))
-      loss.packages.push_back(directory_of(examined.files.path_of(row)));
-    if (loss.examples.size() < 3) loss.examples.emplace_back(path);
+    add_loss(examined, row, losses[row.distribution]);
   }
   std::vector<Finding> findings;
   for (const auto& [index, loss] : losses) findings.push_back(describe(examined, index, loss));
   return findings;
 }
 
+// What a distribution that stays would lose, and with whom.
+Finding describe_expected(const EnvironmentCase& before, const Distribution& stays,
+                          const Distribution& goes, const Loss& loss) {
+  Finding finding;
+  finding.certainty = Certainty::kDeclared;
+  finding.severity = severity_of(loss);
+  finding.headline = fmt::format("{} of {} would go with {}", count_of(loss.files, "file"),
+                                 label(stays), label(goes));
+  finding.reach.files = loss.packages;
+  finding.libraries = {library_of(stays, stays.metadata), library_of(goes, goes.metadata)};
+  finding.evidence.push_back(
+      fact("file", fmt::format("both claim {}; installers remove what the RECORD of {} names",
+                               list_some(loss.examples), goes.name)));
+  finding.help.push_back({fmt::format("install {} again afterwards", stays.name),
+                          installer_command(before, "install", again(stays.name, stays.version)),
+                          Safety::kSafe});
+  return finding;
+}
+
 }  // namespace
+
+std::vector<Finding> expect_missing(
+    const EnvironmentCase& before, const std::set<std::string>& going,
+    const std::function<bool(const std::string&, const std::string&)>& is_written_again) {
+  const std::vector<InstalledFiles::Row>& rows = before.files.rows();
+  const auto name_of = [&](uint32_t row) { return normal_name(before.owner(rows[row]).name); };
+  std::map<std::pair<uint32_t, uint32_t>, Loss> losses;
+  for (const std::vector<uint32_t>& group : before.files.claimed_twice()) {
+    const auto gone = std::find_if(group.begin(), group.end(), [&](uint32_t row) {
+      return going.contains(name_of(row)) &&
+             !is_written_again(before.files.path_of(rows[row]), name_of(row));
+    });
+    if (gone == group.end() || rows[*gone].record.path.ends_with(".pyc")) continue;
+    for (const uint32_t row : group)
+      if (!going.contains(name_of(row)))
+        add_loss(before, rows[row], losses[{rows[row].distribution, rows[*gone].distribution}]);
+  }
+  std::vector<Finding> findings;
+  for (const auto& [pair, loss] : losses)
+    findings.push_back(
+        describe_expected(before, before.all()[pair.first], before.all()[pair.second], loss));
+  return findings;
+}
 
 const Rule kFi002 = {
     "FI002",

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "facts/python/requirement.h"
+#include "findings/expected.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -255,22 +256,62 @@ std::optional<Finding> wrong_python(const EnvironmentCase& examined) {
   return finding;
 }
 
-std::vector<Finding> check(const EnvironmentCase& examined) {
+using Unmet = std::map<std::string, Target>;
+
+std::vector<Finding> findings_of(const EnvironmentCase& examined, const Unmet& unmet) {
   std::vector<Finding> findings;
-  const Requirements requirements(examined);
   std::vector<const Target*> missing;
-  for (const auto& [name, target] : requirements.unmet()) {
+  for (const auto& [name, target] : unmet) {
     if (target.installed)
       findings.push_back(wrong_version(examined, name, target));
     else
       missing.push_back(&target);
   }
   if (!missing.empty()) findings.push_back(not_installed(examined, missing));
+  return findings;
+}
+
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  std::vector<Finding> findings = findings_of(examined, Requirements(examined).unmet());
   if (auto finding = wrong_python(examined)) findings.push_back(std::move(*finding));
   return findings;
 }
 
+// What makes a complaint the same one after an install: not the version that does not fit.
+std::string key_of(const std::string& name, const Target& target, const Complaint& complaint) {
+  return fmt::format("{} {} {} {} {}", name, target.installed != nullptr,
+                     normal_name(complaint.requirer->name), complaint.wanted, complaint.extra);
+}
+
 }  // namespace
+
+std::vector<Finding> expect_unmet(const EnvironmentCase& before, const EnvironmentCase& after) {
+  std::set<std::string> known;
+  const Requirements today(before), then(after);
+  for (const auto& [name, target] : today.unmet())
+    for (const Complaint& complaint : target.complaints)
+      known.insert(key_of(name, target, complaint));
+  Unmet unmet;
+  for (const auto& [name, target] : then.unmet()) {
+    Target left = target;
+    std::erase_if(left.complaints, [&](const Complaint& complaint) {
+      return known.contains(key_of(name, target, complaint));
+    });
+    if (!left.complaints.empty()) unmet.emplace(name, std::move(left));
+  }
+  std::vector<Finding> findings = findings_of(after, unmet);
+  if (auto finding = wrong_python(after)) findings.push_back(std::move(*finding));
+  return findings;
+}
+
+std::set<std::string> wanting_other_versions(const EnvironmentCase& examined) {
+  std::set<std::string> names;
+  const Requirements requirements(examined);
+  for (const auto& [name, target] : requirements.unmet())
+    for (const Complaint& complaint : target.complaints)
+      if (target.installed) names.insert(normal_name(complaint.requirer->name));
+  return names;
+}
 
 const Rule kPy001 = {
     "PY001",
