@@ -7,6 +7,7 @@
 #include <set>
 
 #include "facts/python/requirement.h"
+#include "findings/fingerprint.h"
 #include "report/snapshots.h"
 
 namespace cohabit {
@@ -71,22 +72,10 @@ bool breaks_what_was_there(const Finding& finding, const std::set<std::string>& 
   });
 }
 
-std::string without_numbers(const std::string& text) {
-  std::string result;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (word.find_first_of("0123456789") == std::string::npos) result += word + " ";
-    begin = end + 1;
-  }
-  return result;
-}
-
-// What makes a finding the same one after an install: of a broken distribution not its version,
-// nor how many files.
+// What makes a finding the same one after an install.
 std::pair<std::string, Severity> key_of(const Finding& finding, const std::string& fingerprint) {
-  if (!kBreaking.contains(finding.code)) return {fingerprint, finding.severity};
-  return {fmt::format("{} {}", finding.code, without_numbers(finding.headline)), finding.severity};
+  return {kBreaking.contains(finding.code) ? key_across_versions(finding) : fingerprint,
+          finding.severity};
 }
 
 template <class Package>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "base/paths.h"
@@ -54,6 +55,37 @@ std::string fingerprint(const Finding& finding, const std::string& environment) 
   std::string result;
   for (size_t i = 0; i < kBytes; i++) fmt::format_to(std::back_inserter(result), "{:02x}", hash[i]);
   return result;
+}
+
+namespace {
+
+// "2.1.4", "(<2,>=1.23)"; not "nvidia-nccl-cu12".
+bool is_version(std::string_view word) {
+  if (word.starts_with('(') && word.size() > 1 &&
+      std::string_view("<>=!~").find(word[1]) != word.npos)
+    return true;
+  return !word.empty() && word[0] >= '0' && word[0] <= '9';
+}
+
+std::string without_versions(const std::string& text) {
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!is_version(word)) result += word + " ";
+    begin = end + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string key_across_versions(const Finding& finding) {
+  constexpr std::string_view kExpected = "would overwrite", kHappened = "has overwritten";
+  std::string headline = finding.headline;
+  if (const size_t at = headline.find(kExpected); at != headline.npos)
+    headline.replace(at, kExpected.size(), kHappened);
+  return fmt::format("{} {}", finding.code, without_versions(headline));
 }
 
 }  // namespace cohabit

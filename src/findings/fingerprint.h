@@ -19,4 +19,8 @@ std::string cause_of(const Finding& finding);
 // environment on, or for the system's files the name alone.
 std::string place_in(const std::string& path, const std::string& environment);
 
+// The same of a finding about distributions before and after other versions of them are installed:
+// without versions, without how many files, and whether it is expected or has happened.
+std::string key_across_versions(const Finding& finding);
+
 }  // namespace cohabit

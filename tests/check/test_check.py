@@ -180,7 +180,8 @@ def test_files_that_go_with_an_old_version(environment, ask, tmp_path: Path):
     environment.install(wheels / "goes-2-py3-none-any.whl")
     assert not (environment.site / "shared/core.py").exists(), "and so it is"
     made.make_wheel(wheels, "goes", "3", {**shared, "goes.py": b"3"})
-    assert not ask(environment, "goes==3", "--no-index", "--find-links", wheels, code=0)["findings"]
+    report = ask(environment, "goes==3", "--no-index", "--find-links", wheels, code=None)
+    assert not [one for one in report["findings"] if one["code"] == "FI002"]
 
 
 @pytest.mark.parametrize("requires", [
@@ -205,6 +206,25 @@ def test_the_last_that_pip_installs(ask, tmp_path: Path, requires, pythons):
     content = (environment.site / "shared/data.so.1").read_bytes()
     last = next(f"pkg-{name}" for i, name in enumerate(requires) if content == made.noise(64, i))
     assert said == {last}
+
+
+@pytest.mark.parametrize("verb", ["uninstall", "sync"])
+def test_guard_foresees_what_goes(environment, cohabit: str, tmp_path: Path, verb: str):
+    """What is removed by name, or because a list does not name it."""
+    if verb == "sync" and environment.installer == "pip":
+        pytest.skip("pip has no sync")
+    wheels = tmp_path / "wheels"
+    shared = {"shared/core.py": b"1", "shared/__init__.py": b"from .core import *\n"}
+    environment.install(made.make_wheel(wheels, "stays", "1", shared), made.make_wheel(wheels, "goes", "1", shared))
+    (tmp_path / "wanted.txt").write_text("stays==1\n")
+    words = {"pip": ["-y", "goes"], "uv": ["goes"]}[environment.installer]
+    if verb == "sync":
+        words = [tmp_path / "wanted.txt", "--no-index", "--find-links", wheels]
+    pip = {"pip": [environment.root / "bin/python", "-m", "pip", verb],
+           "uv": ["uv", "pip", verb, "--python", environment.root / "bin/python"]}[environment.installer]
+    done = subprocess.run([cohabit, "guard", "--", *pip, *words], capture_output=True, text=True, env=environment.variables)
+    assert done.returncode == 1 and "2 files of stays 1 would go with goes 1" in done.stderr, done.stderr
+    assert "nothing was installed" in done.stderr and (environment.site / "goes-1.dist-info").exists()
 
 
 # ---- what it costs
@@ -296,7 +316,7 @@ def test_a_record_that_does_not_list_what_is_there(ask, serve, tmp_path: Path, h
     with warnings.catch_warnings(), zipfile.ZipFile(wheel, "w") as archive:
         warnings.simplefilter("ignore")
         for name in names:
-            archive.writestr(name, members.get(name, b"other"))
+            archive.writestr(name, members.get(name, b"another file"))
     report = ask(environment, "headers", "--index-url", serve(wheels).address(), code=None)
     if how == "another name":
         assert report["overwrites"] == [], "nothing that the archive's end says tells it: RECORD is believed"
@@ -329,7 +349,7 @@ def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
         folder = Path(environment.variables["HOME"]) / ".config/uv"
         folder.mkdir(parents=True)
         (folder / "uv.toml").write_text(f'[[index]]\nurl = "{index.address(login)}"\ndefault = true\n')
-        variables = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "UV_NO_CONFIG": ""}
+        variables = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "UV_NO_CONFIG": "0"}
     else:
         netrc = Path(environment.variables["HOME"]) / ".netrc"
         netrc.write_text("machine 127.0.0.1 login user password s3cret-word\n")

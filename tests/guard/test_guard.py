@@ -54,6 +54,17 @@ def test_a_file_overwritten_by_another_distribution_is_taken_back(environment, c
     assert "FI001" in done.stderr and "beta-contrib 1.0 added" in done.stderr
 
 
+def test_one_overwritten_pair_does_not_hide_another(environment, call) -> None:
+    """Names with digits in them are names, not versions."""
+    for name in ("one_cu12", "one_cu13", "two_cu13"):
+        environment.install(name, "1.0", {f"{name[:3]}.libs/lib{name[:3]}.so.9": name.encode()})
+    before = environment.walk()
+    done = call(environment, "guard", "--", *installer(
+        environment, 'environment.install("two_cu12", "2.0", {"two.libs/libtwo.so.9": b"other"})'), code=1)
+    assert world.differences(before, environment.walk()) == {}
+    assert "FI001" in done.stderr and "of two_cu13 1.0" in done.stderr
+
+
 def test_an_installer_that_writes_in_place_is_told_of(environment, call) -> None:
     """No rollback can give back bytes that were written over: that is said, and nothing is made worse."""
     done = call(environment, "guard", "--", "sh", "-c", f"echo over > {environment.site}/beta.py; exit 4", code=125)

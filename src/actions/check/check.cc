@@ -121,10 +121,11 @@ std::vector<Finding> Comparison::expect_missing() const {
 
 // What the rules say of today's environment is nobody's fault who installs something.
 std::vector<Finding> Comparison::new_findings() const {
-  const std::string& prefix = before_.interpreter.prefix;
-  std::set<std::string> known;
-  for (const Finding& finding : check_environment(before_))
-    known.insert(fingerprint(finding, prefix));
+  const auto key_of = [](const Finding& finding) {
+    return std::pair(finding.severity, key_across_versions(finding));
+  };
+  std::set<std::pair<Severity, std::string>> known;
+  for (const Finding& finding : check_environment(before_)) known.insert(key_of(finding));
   std::vector<Finding> result;
   std::map<std::string, int> numbers;
   std::vector<Finding> findings = expect_another_numpy(before_, plan_);
@@ -133,7 +134,7 @@ std::vector<Finding> Comparison::new_findings() const {
     findings.push_back(std::move(finding));
   for (Finding& finding : findings) {
     rename_paths(finding, expected_.site(), expected_.present_site());
-    if (known.contains(fingerprint(finding, prefix))) continue;
+    if (known.contains(key_of(finding))) continue;
     finding.id = fmt::format("{}-{}", finding.code, ++numbers[finding.code]);
     result.push_back(std::move(finding));
   }
