@@ -345,7 +345,7 @@ def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
     elif way == "variable":
         variables = {"PIP_INDEX_URL": index.address(login), "UV_DEFAULT_INDEX": index.address(login)}
     elif way == "file":
-        (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {index.address(login)}\n")
+        (tmp_path / "pip.conf").write_text(f"[global]\nindex_url={index.address(login)}\n")
         folder = Path(environment.variables["HOME"]) / ".config/uv"
         folder.mkdir(parents=True)
         (folder / "uv.toml").write_text(f'[[index]]\nurl = "{index.address(login)}"\ndefault = true\n')

@@ -65,6 +65,19 @@ def test_one_overwritten_pair_does_not_hide_another(environment, call) -> None:
     assert "FI001" in done.stderr and "of two_cu13 1.0" in done.stderr
 
 
+def test_a_script_in_the_words_of_another_installer_is_no_loss(environment, call) -> None:
+    """Two distributions name one script for one call (tensorboard and tensorflow), and pip and uv write others."""
+    def words(name: str, version: str, call_of: str, text: str) -> str:
+        points = f"[console_scripts]\nboard = {call_of}\n"
+        return (f"environment.install({name!r}, {version!r}, {{'{name}.py': b'', '../../../bin/board': {text!r}.encode(), "
+                f"'{name}-{version}.dist-info/entry_points.txt': {points!r}.encode()}})")
+    call(environment, "guard", "--", *installer(environment, words("board", "1", "board:main", "by one")))
+    done = call(environment, "guard", "--", *installer(environment, words("flow", "1", "board:main", "by another")))
+    assert "nothing that worked is worse" in done.stderr
+    done = call(environment, "guard", "--", *installer(environment, words("other", "1", "other:main", "of another")), code=1)
+    assert "FI001" in done.stderr and "other 1 has overwritten 1 file of" in done.stderr
+
+
 def test_an_installer_that_writes_in_place_is_told_of(environment, call) -> None:
     """No rollback can give back bytes that were written over: that is said, and nothing is made worse."""
     done = call(environment, "guard", "--", "sh", "-c", f"echo over > {environment.site}/beta.py; exit 4", code=125)

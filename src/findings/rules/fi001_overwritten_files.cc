@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "facts/python/entry_points.h"
 #include "facts/python/requirement.h"
 #include "findings/expected.h"
 #include "findings/rules/rules.h"
@@ -42,6 +43,23 @@ bool is_shared_with_others(std::string_view path) {
   return at != path.npos && at + 4 < path.size() && path[at + 4] >= '0' && path[at + 4] <= '9';
 }
 
+// "module:function" of a script that its installer made for an entry point; empty: it is none.
+std::string call_of(const EnvironmentCase& examined, const Row& row) {
+  const std::string_view path = row.record.path;
+  if (path.find("/bin/") == path.npos) return "";
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const auto text = examined.tree.read_text(examined.owner(row).metadata + "/entry_points.txt");
+  for (const Script& script : parse_scripts(text.value_or("")))
+    if (script.name == name) return script.call;
+  return "";
+}
+
+// Installers write scripts for one call in different words: that is no loss.
+bool are_one_script(const EnvironmentCase& examined, const Row& first, const Row& second) {
+  const std::string call = call_of(examined, first);
+  return !call.empty() && call == call_of(examined, second);
+}
+
 std::map<std::pair<uint32_t, uint32_t>, Pair> find_pairs(const EnvironmentCase& examined) {
   std::map<std::pair<uint32_t, uint32_t>, Pair> pairs;
   const std::vector<Row>& rows = examined.files.rows();
@@ -54,7 +72,8 @@ std::map<std::pair<uint32_t, uint32_t>, Pair> find_pairs(const EnvironmentCase& 
         Pair& pair = pairs[{first.distribution, second.distribution}];
         pair.claimed++;
         const bool known = !first.record.hash.empty() && !second.record.hash.empty();
-        if (known && first.record.hash != second.record.hash)
+        if (known && first.record.hash != second.record.hash &&
+            !are_one_script(examined, first, second))
           pair.different.push_back({&first, &second});
       }
   }
