@@ -284,21 +284,41 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
     if (object.machine == elf::EM_X86_64) add_x86_references(code, data, out);
     if (object.machine == elf::EM_AARCH64) add_aarch64_references(code, data, out);
   }
+  if (!out.result.compiled_python) out.result.code = read_initial_code(object, file);
   return std::move(out.result);
 }
 
 // No name has a space.
 constexpr std::string_view kCompiledPython = "compiled python";
+constexpr std::string_view kCodeKnown = "code known";
+constexpr std::string_view kImported = "imported ";
+constexpr std::string_view kMentioned = "mentioned ";
 
 std::vector<std::string> words_of(NativeStrings strings) {
-  if (strings.compiled_python) strings.names.emplace_back(kCompiledPython);
-  return std::move(strings.names);
+  std::vector<std::string> words = std::move(strings.names);
+  if (strings.compiled_python) words.emplace_back(kCompiledPython);
+  if (strings.code.known) words.emplace_back(kCodeKnown);
+  for (const std::string& name : strings.code.imported) words.push_back(std::string(kImported) + name);
+  for (const std::string& name : strings.code.mentioned) words.push_back(std::string(kMentioned) + name);
+  return words;
 }
 
-NativeStrings native_strings_of(std::vector<std::string> words) {
-  const bool compiled = !words.empty() && words.back() == kCompiledPython;
-  if (compiled) words.pop_back();
-  return {std::move(words), compiled};
+NativeStrings native_strings_of(const std::vector<std::string>& words) {
+  NativeStrings strings;
+  for (const std::string& word : words) {
+    if (word == kCompiledPython) {
+      strings.compiled_python = true;
+    } else if (word == kCodeKnown) {
+      strings.code.known = true;
+    } else if (word.starts_with(kImported)) {
+      strings.code.imported.push_back(word.substr(kImported.size()));
+    } else if (word.starts_with(kMentioned)) {
+      strings.code.mentioned.push_back(word.substr(kMentioned.size()));
+    } else {
+      strings.names.push_back(word);
+    }
+  }
+  return strings;
 }
 
 }  // namespace cohabit::python
