@@ -101,7 +101,9 @@ Ref Interpreter::import_served(Ref module, const std::string& full, std::string_
   // What it refuses is told when the name is used: such a package has something in its place.
   Ref home = import_dotted(typed->module);
   Ref value = home ? import_from(home, typed->name) : nullptr;
-  if (!value) clear_raised();
+  // But for a library that the loader does not take, nothing can stand in.
+  const bool is_refused = raised_ && (raised_->refused || raised_is("OSError"));
+  if (!value && !is_refused) clear_raised();
   if (home && value && value->type == Type::kOpaque)
     if (Ref further = import_served(home, typed->module, typed->name)) return further;
   return value;

@@ -87,8 +87,10 @@ TEST_CASE("native names: mypyc's literals") {
   World world;
   const std::string literal = "\x03\x05plain\x07sibling\x0bnot_a_module";
   CHECK(world.imports(zero({literal.c_str()})) == Strings{});  // a length too short
-  const std::string good = "\x02\x05plain\x07sibling";
+  const std::string good = "\x06\x05plain\x07sibling\x01x\x01y\x01z\x02me";
   CHECK(world.imports(zero({good.c_str()})) == Strings{"plain", "pkg.sibling likely"});
+  const std::string chance = "\x02\x05plain\x07sibling";  // bytes that only look like one
+  CHECK(world.imports(zero({chance.c_str()})) == Strings{"plain"});
 }
 
 TEST_CASE("native names: parts of dunder names and of mypyc's groups") {
