@@ -46,7 +46,7 @@ class Search {
       const bool group = name.ends_with("__mypyc");
       // Compiled Python that knows NumPy has it imported before it does anything else.
       const bool arrays = strings_.compiled_python && name == "numpy";
-      if (!add(name, dotted || group || arrays) && dotted && strings_.compiled_python)
+      if (!add(name, dotted || group || arrays, group) && dotted && strings_.compiled_python)
         add(std::string(self_.package()) + "." + name, true);
       if (!dotted) words_.insert(name);
       // PyCapsule_Import("datetime.datetime_CAPI") imports the module and takes the capsule.
@@ -60,17 +60,17 @@ class Search {
 
  private:
   // True if there is such a module.
-  bool add(const std::string& name, bool likely, bool is_capsule = false) {
+  bool add(const std::string& name, bool likely, bool is_sure = false) {
     const std::optional<ModuleSpec> spec = finder_.find_dotted(name);
     if (!spec) return false;
     if (spec->is_package()) add_package(name);
     if (spec->kind == ModuleKind::kNamespace || name == self_.name) return true;
     // Cython's own support code names asyncio.coroutines and the like, for when they are needed.
     const std::string standard = finder_.standard_library() + "/";
-    if (!is_capsule && strings_.compiled_python && standard.size() > 1 &&
+    if (!is_sure && strings_.compiled_python && standard.size() > 1 &&
         spec->path.starts_with(standard) && spec->path.find("-packages/") == std::string::npos)
       likely = false;
-    if (!is_capsule && !strings_.compiled_python && !is_own(name) &&
+    if (!is_sure && !strings_.compiled_python && !is_own(name) &&
         (!is_c_interface(name) || is_for_later(name)))
       likely = false;
     if (found_.insert(name).second) {
