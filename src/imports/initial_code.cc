@@ -23,11 +23,11 @@ namespace {
 constexpr std::array<std::string_view, 4> kImportFunctions = {
     "PyImport_ImportModule", "PyImport_ImportModuleNoBlock", "PyImport_ImportModuleLevel",
     "PyCapsule_Import"};
-constexpr uint64_t kMaxCode = 8 << 20;       // that is read of one module
+constexpr uint64_t kMaxCode = 8 << 20;  // that is read of one module
 constexpr uint64_t kMaxFunction = 1 << 20;
 constexpr size_t kMaxName = 200;
-constexpr size_t kArgumentDistance = 48;     // bytes between a name and the call that is given it
-constexpr int kWrappers = 2;                 // functions between a name and the import function
+constexpr size_t kArgumentDistance = 48;  // bytes between a name and the call that is given it
+constexpr int kWrappers = 2;              // functions between a name and the import function
 // PyModuleDef.m_slots and PyModuleDef_Slot of CPython 3.5 to 3.14, 64 bits.
 constexpr uint64_t kSlotsOffset = 72;
 constexpr uint64_t kSlotSize = 16;
@@ -89,11 +89,12 @@ class Reader {
 
   void read_slots() {
     const auto enter = [&](const elf::Rela& relocation) {
-      if (relocation.type() != elf::R_X86_64_GLOB_DAT && relocation.type() != elf::R_X86_64_JUMP_SLOT)
+      if (relocation.type() != elf::R_X86_64_GLOB_DAT &&
+          relocation.type() != elf::R_X86_64_JUMP_SLOT)
         return;
       const std::string_view name = object_.symbol_name(relocation.symbol());
-      const bool imports =
-          std::find(kImportFunctions.begin(), kImportFunctions.end(), name) != kImportFunctions.end();
+      const bool imports = std::find(kImportFunctions.begin(), kImportFunctions.end(), name) !=
+                           kImportFunctions.end();
       slots_.try_emplace(relocation.r_offset, Slot{imports, defined_at(relocation.symbol())});
     };
     for (uint64_t i = 0; i < object_.jmprel.size(); i++) enter(object_.jmprel[i]);

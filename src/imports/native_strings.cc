@@ -301,8 +301,10 @@ std::vector<std::string> words_of(NativeStrings strings) {
   std::vector<std::string> words = std::move(strings.names);
   if (strings.compiled_python) words.emplace_back(kCompiledPython);
   if (strings.code.known) words.emplace_back(kCodeKnown);
-  for (const std::string& name : strings.code.imported) words.push_back(std::string(kImported) + name);
-  for (const std::string& name : strings.code.mentioned) words.push_back(std::string(kMentioned) + name);
+  for (const std::string& name : strings.code.imported)
+    words.push_back(std::string(kImported) + name);
+  for (const std::string& name : strings.code.mentioned)
+    words.push_back(std::string(kMentioned) + name);
   return words;
 }
 

@@ -32,9 +32,9 @@ TEST_CASE("initial code: what is imported at first, and not what a method would 
   interpreter.major = 3;
   interpreter.minor = 12;
   interpreter.module_path = {temp.path()};
-  for (const char* name : {"plain.py", "only_later.py", "package/__init__.py", "package/module.py",
-                           "through/__init__.py", "through/helper.py", "only/__init__.py",
-                           "only/later.py"})
+  for (const char* name :
+       {"plain.py", "only_later.py", "package/__init__.py", "package/module.py",
+        "through/__init__.py", "through/helper.py", "only/__init__.py", "only/later.py"})
     temp.file(name);
   Finder finder(tree, interpreter);
   ModuleSpec self;

@@ -14,7 +14,8 @@ struct FunctionBounds {
   uint64_t end = UINT64_MAX;
 };
 
-// Sorted; an end is where the next one begins. Empty where there is no table of the usual encodings.
+// Sorted; an end is where the next one begins. Empty where there is no table of the usual
+// encodings.
 std::vector<FunctionBounds> read_function_bounds(Bytes file);
 
 // The last one that begins at or before the address; null if none does.

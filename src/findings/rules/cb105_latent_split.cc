@@ -36,7 +36,8 @@ const Rule kCb105 = {
     "  As CB101 for a library's references to itself, but no import of the statement enters it: "
     "only\n"
     "  what the provider's own distribution brings along does (warning), or nobody at all (note).\n"
-    "  Or the C functions of a library are split for one of a package that no import asks for, and\n"
+    "  Or the C functions of a library are split for one of a package that no import asks for, "
+    "and\n"
     "  that something loads because it is installed (warning).",
     "  The process runs until somebody calls into the library: the next import, or a function of "
     "this\n"

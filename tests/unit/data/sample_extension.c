@@ -2,31 +2,31 @@
    loaded. The structs are those of CPython (Include/moduleobject.h), as far as they matter. */
 #include <stddef.h>
 
-void *PyImport_ImportModule(const char *name);
-void *PyCapsule_Import(const char *name, int no_block);
-int PyModuleDef_Init(void *definition);
+void* PyImport_ImportModule(const char* name);
+void* PyCapsule_Import(const char* name, int no_block);
+int PyModuleDef_Init(void* definition);
 
-int kept;  /* so that no call is a jump */
+int kept; /* so that no call is a jump */
 
 struct method {
-  const char *name;
+  const char* name;
   void (*function)(void);
 };
 struct slot {
   size_t kind;
-  int (*function)(void *);
+  int (*function)(void*);
 };
 struct definition {
   size_t base[5];
   const char *name, *doc;
   ptrdiff_t size;
-  struct method *methods;
-  struct slot *slots;
-  void *more[3];
+  struct method* methods;
+  struct slot* slots;
+  void* more[3];
 };
 
 /* An import function of its own. */
-__attribute__((noinline)) static void import(const char *name) {
+__attribute__((noinline)) static void import(const char* name) {
   kept += PyImport_ImportModule(name) != NULL;
 }
 
@@ -41,7 +41,7 @@ static void method(void) {
   import("only.later");
 }
 
-static int execute(void *module) {
+static int execute(void* module) {
   kept += PyImport_ImportModule("plain") != NULL;
   kept += PyCapsule_Import("package.module._C_API", 0) != NULL;
   prepare();
@@ -52,4 +52,6 @@ static struct method methods[] = {{"method", method}, {NULL, NULL}};
 static struct slot slots[] = {{1, NULL}, {2, execute}, {0, NULL}};
 static struct definition definition = {{1}, "sample", NULL, 0, methods, slots, {NULL}};
 
-int PyInit_sample(void) { return PyModuleDef_Init(&definition) + kept; }
+int PyInit_sample(void) {
+  return PyModuleDef_Init(&definition) + kept;
+}
