@@ -27,10 +27,6 @@ constexpr uint64_t kMinTable = 32;
 constexpr uint64_t kMaxLengths = 1 << 16;  // of strings in a table
 constexpr size_t kMaxName = 200;
 constexpr size_t kMaxInflations = 4096;  // attempts: two bytes make a candidate
-// A literal of mypyc's with so many strings is none by chance: in 68 MB of duckdb the largest has
-// four, in mypyc's own modules nine and eighteen.
-constexpr uint64_t kSureLiteral = 6;
-
 struct Region {
   Bytes bytes;
   uint64_t address = 0;
@@ -115,6 +111,14 @@ class Collector {
 
 // ---- mypyc
 
+// Its name is part of those that it makes up ("__mypyc_env__"). In large files without it, chance
+// makes literals of up to eight strings (68 MB of duckdb).
+bool is_of_mypyc(const std::vector<Region>& data) {
+  return std::any_of(data.begin(), data.end(), [](const Region& region) {
+    return region.bytes.text().find("mypyc") != std::string_view::npos;
+  });
+}
+
 std::optional<uint64_t> take_number(std::string_view& text) {
   uint64_t value = 0;
   for (size_t i = 0; i < 4 && i < text.size(); i++) {
@@ -139,7 +143,7 @@ void add_mypyc_literal(std::string_view text, Collector& out) {
     text.remove_prefix(*length);
   }
   if (!text.empty() || strings.size() != *count) return;
-  if (*count >= kSureLiteral) out.result.compiled_python = true;
+  out.result.compiled_python = true;
   for (const std::string_view string : strings) out.add(string);
 }
 
@@ -268,6 +272,7 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
   const std::vector<Region> data = regions.data();
   // Cython's import statements, and hardly anything else, use it.
   const bool cython = imports_symbol(object, "PyImport_ImportModuleLevelObject");
+  const bool mypyc = is_of_mypyc(data);
   out.result.compiled_python = cython;
   for (const Region& region : data) {
     const std::string_view text = region.bytes.text();
@@ -275,7 +280,7 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
       const size_t end = std::min(text.find('\0', begin), text.size());
       const std::string_view word = text.substr(begin, end - begin);
       out.add(word);
-      if (word.size() > 2) add_mypyc_literal(word, out);
+      if (mypyc && word.size() > 2) add_mypyc_literal(word, out);
       begin = end + 1;
     }
     if (cython) {

@@ -108,6 +108,10 @@ SCENARIOS: dict[str, dict[str, str]] = {
                              "else:\n    sys.modules[__name__] = Lazy(__name__, __file__)\n",
         "m_pkg/tool.py": "import m_a\nclass Tool: pass\n", "m_pkg/dummy.py": "import m_x\nclass Tool: pass\n",
         "m_a.py": "", "m_x.py": ""},
+    "a version is read by the parser of messages": {
+        "app.py": "from importlib.metadata import version\nimport sys\nversion('pytest')\n"
+                  "if 'email.feedparser' in sys.modules:\n    import m_a\nelse:\n    import m_x\n",
+        "m_a.py": "", "m_x.py": ""},
     "relative": {
         "app.py": "import m_pkg.sub.leaf\n",
         "m_pkg/__init__.py": "", "m_pkg/near.py": "", "m_pkg/sub/__init__.py": "",
