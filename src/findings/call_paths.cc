@@ -2,27 +2,13 @@
 
 #include "findings/symbols.h"
 
-#include <algorithm>
 #include <cstring>
-#include <optional>
 
 namespace cohabit {
 namespace {
 
-constexpr uint32_t kPtGnuEhFrame = 0x6474e550;
 constexpr uint32_t kPfX = 1;
 constexpr uint64_t kMaxCode = 64 << 20;  // a library with more code than this is not looked into
-
-// The parser keeps PT_LOAD only, so the program header of the unwind table is looked up again.
-std::optional<elf::Phdr> unwind_header(Bytes file) {
-  const auto header = file.read<elf::Ehdr>(0);
-  if (!header) return std::nullopt;
-  const auto table = file.table<elf::Phdr>(header->e_phoff, header->e_phnum);
-  if (!table) return std::nullopt;
-  for (uint64_t i = 0; i < table->size(); i++)
-    if ((*table)[i].p_type == kPtGnuEhFrame) return (*table)[i];
-  return std::nullopt;
-}
 
 // GLOB_DAT and JUMP_SLOT of the two processor ABIs; other relocations fill tables, not the GOT.
 bool is_got_entry(uint16_t machine, uint32_t type) {
@@ -57,8 +43,10 @@ int32_t read_i32(const char* at) {
 CallPaths::CallPaths(const Image& image) {
   const uint16_t machine = image.elf.machine;
   if (machine != elf::EM_X86_64 && machine != elf::EM_AARCH64) return;
-  read_functions(image);
+  functions_ = elf::read_function_bounds(image.map.bytes());
   if (functions_.empty()) return;
+  for (uint32_t i = 0; i < functions_.size(); i++)
+    function_by_begin_.try_emplace(functions_[i].begin, i);
   known_ = true;
   read_got(image);
   read_exports(image);
@@ -66,30 +54,6 @@ CallPaths::CallPaths(const Image& image) {
     scan_x86_64(image);
   } else {
     scan_aarch64(image);
-  }
-}
-
-// .eh_frame_hdr: version 1, encodings, then (with the usual encodings: udata4 count, datarel sdata4
-// pairs) a table of function begin and FDE, sorted. LSB core, "Exception frames".
-void CallPaths::read_functions(const Image& image) {
-  const auto header = unwind_header(image.map.bytes());
-  if (!header) return;
-  const Bytes file = image.map.bytes();
-  const auto fixed = file.read<uint32_t>(header->p_offset);
-  constexpr uint32_t kUsualEncodings = 0x3b031b01;
-  if (!fixed || *fixed != kUsualEncodings) return;
-  const auto count = file.read<uint32_t>(header->p_offset + 8);
-  if (!count) return;
-  const auto pairs = file.table<std::array<int32_t, 2>>(header->p_offset + 12, *count);
-  if (!pairs) return;
-  functions_.reserve(*count);
-  for (uint64_t i = 0; i < *count; i++)
-    functions_.push_back({header->p_vaddr + static_cast<int64_t>((*pairs)[i][0]), UINT64_MAX});
-  std::sort(functions_.begin(), functions_.end(),
-            [](const Function& a, const Function& b) { return a.begin < b.begin; });
-  for (uint32_t i = 0; i < functions_.size(); i++) {
-    if (i + 1 < functions_.size()) functions_[i].end = functions_[i + 1].begin;
-    function_by_begin_.try_emplace(functions_[i].begin, i);
   }
 }
 
@@ -114,12 +78,8 @@ void CallPaths::read_exports(const Image& image) {
 }
 
 uint32_t CallPaths::function_at(uint64_t address) const {
-  const auto after =
-      std::upper_bound(functions_.begin(), functions_.end(), address,
-                       [](uint64_t value, const Function& f) { return value < f.begin; });
-  if (after == functions_.begin()) return kNone;
-  const auto at = static_cast<uint32_t>(after - functions_.begin() - 1);
-  return address < functions_[at].end ? at : kNone;
+  const elf::FunctionBounds* found = elf::function_at(functions_, address);
+  return found && address < found->end ? static_cast<uint32_t>(found - functions_.data()) : kNone;
 }
 
 void CallPaths::add_edge(uint64_t site, uint64_t target) {

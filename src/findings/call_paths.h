@@ -18,6 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "facts/elf/function_bounds.h"
 #include "world/images.h"
 
 namespace cohabit {
@@ -36,11 +37,6 @@ class CallPaths {
                                           MayPass may_pass) const;
 
  private:
-  struct Function {
-    uint64_t begin;
-    uint64_t end;
-  };
-  void read_functions(const Image& image);
   void read_got(const Image& image);
   void read_exports(const Image& image);
   void scan_x86_64(const Image& image);
@@ -49,7 +45,7 @@ class CallPaths {
   uint32_t function_at(uint64_t address) const;
 
   bool known_ = false;
-  std::vector<Function> functions_;                                  // sorted
+  std::vector<elf::FunctionBounds> functions_;
   std::unordered_map<uint64_t, uint32_t> function_by_begin_;         // address -> function
   std::unordered_map<uint64_t, uint32_t> symbol_of_slot_;            // GOT address -> symbol
   std::unordered_map<uint64_t, uint32_t> symbol_of_stub_;            // PLT stub -> symbol

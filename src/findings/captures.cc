@@ -2,7 +2,7 @@
 //
 // In a healthy process with two frameworks thousands of references leave the dependency closure of
 // their object: 13,144 in `import torch, paddleocr`, which works; 8,940 in `import paddleocr`,
-// which dies. Counting does not separate them; four questions do.
+// which dies. Counting does not separate them; five questions do.
 //
 //   Was it meant?        Unique symbols, vague linkage and the language runtimes are made to be
 //                        shared; libraries of one distribution, or of distributions that ask for
@@ -10,6 +10,8 @@
 //   Is the family split? A library whose references *all* went to another copy works with it.
 //                        One whose references went partly there hands objects of one implementation
 //                        to functions of the other.
+//   Was it asked for?    A library that only comes along, of a package that no import needs, has
+//                        nobody who is known to call it.
 //   Is the old half entered?  When it is the library itself whose inner references are captured,
 //   this
 //                        matters to those who call into it. If nobody does, it sleeps; and if the
@@ -96,6 +98,7 @@ class Judge {
   void forget_unknown_families();
   Verdict verdict(const CaptureGroup& group) const;
   bool is_entered_on_request(const CaptureGroup& group) const;
+  bool is_used_on_request(const CaptureGroup& group) const;
   bool by_design(const CaptureGroup& group, bool crossing) const;
   bool implementations_differ(const Binding& binding) const;
   bool is_instantiation(const Binding& binding) const;
@@ -273,11 +276,12 @@ Verdict Judge::verdict(const CaptureGroup& group) const {
   const bool crosses = crossing * 2 >= group.captured;
   if (by_design(group, crosses)) return Verdict::kByDesign;
   const bool split = group.stays > 0;
-  if (!group.self() || is_entered_on_request(group)) {
+  if (group.self() ? is_entered_on_request(group) : is_used_on_request(group)) {
     if (crosses) return Verdict::kVersionCrossing;
     if (split) return Verdict::kLiveSplit;
   }
   if (!split) return Verdict::kMoved;
+  if (!group.self()) return Verdict::kLatentSplit;
   // Where the provider is global, all who come later are led to it too, and the old copy is dead.
   const bool asleep = group.entered_by.empty() && process_.object(group.provider).global;
   return asleep ? Verdict::kDeadSplit : Verdict::kLatentSplit;
@@ -287,6 +291,15 @@ bool Judge::is_entered_on_request(const CaptureGroup& group) const {
   return std::any_of(group.entered_by.begin(), group.entered_by.end(), [&](ObjectId who) {
     return process_.ownership().serves_request(who, group.provider);
   });
+}
+
+// A library of a package that no import asks for is there because something else uses that package
+// where it is installed (keras loads OpenCV): nobody is known to call its C functions. C++ objects
+// are made by static initialisers, as soon as the library is loaded.
+bool Judge::is_used_on_request(const CaptureGroup& group) const {
+  const Ownership& ownership = process_.ownership();
+  return !group.family.empty() || ownership.owners(group.consumer).empty() ||
+         ownership.serves_request(group.consumer, group.provider);
 }
 
 // Two compilers make code of nearly the same size from one source; another implementation differs.

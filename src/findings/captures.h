@@ -16,7 +16,7 @@ namespace cohabit {
 enum class Verdict : uint8_t {
   kLiveSplit,        // both copies of the family work on the same objects
   kVersionCrossing,  // references built against one version are given another's definitions
-  kLatentSplit,      // split inside its own library, which nobody has entered yet
+  kLatentSplit,      // split where nobody who was asked for is known to call yet
   kDeadSplit,        // split, but nobody enters, or can come to enter, the old copy
   kMoved,            // all references of the consumer went to the provider together
   kByDesign,         // the distributions involved are made for each other

@@ -166,6 +166,28 @@ void add_parties(const Case& examined, const Failure& failure, const Blame& blam
   if (finding.libraries.empty()) finding.libraries.push_back({failure.name, "", ""});
 }
 
+// Of a file that is there, why the loader has not come to it, and what leads to it.
+Help help_to_reach(const Failure& failure, const Library& wanted, const std::string& user) {
+  const std::string name = last_part(wanted.path);
+  for (const sim::SearchStep& step : failure.search)
+    if (join_normal("/", step.path) == wanted.path)
+      return {fmt::format("{} is where the loader looks, as {}, and is not taken: {}; reinstall {}",
+                          name, wanted.path, step.outcome, wanted.distribution),
+              "", Safety::kManual};
+  if (const std::string subject = subject_of(failure); subject.find('/') != subject.npos)
+    return {fmt::format("{} is asked for as {}, and lies at {}: a name with a directory is looked "
+                        "for there only, LD_LIBRARY_PATH does not help; reinstall the two "
+                        "packages, in versions that go together",
+                        name, subject, wanted.path),
+            "", Safety::kManual};
+  return {fmt::format("{} is there, as {}, but nothing leads to it: no RUNPATH of {} itself names "
+                      "its directory (that of another library does not count here), and nothing "
+                      "opened it before; reinstall its package if that changed, or lead to it",
+                      name, wanted.path, user),
+          fmt::format("LD_LIBRARY_PATH={} python app.py", shell_word(directory_of(wanted.path))),
+          Safety::kManual};
+}
+
 // A file of that name that some distribution lists: it is there and not found, or it is lost.
 std::optional<Help> help_for_missing(const Case& examined, const Failure& failure,
                                      const Finding& finding) {
@@ -177,13 +199,8 @@ std::optional<Help> help_for_missing(const Case& examined, const Failure& failur
     for (const std::string& file : one.native_files) {
       if (last_part(file) != wanted) continue;
       if (!tree.stat(file)) return reinstall(examined, {file, one.name, one.version});
-      return Help{
-          fmt::format("{} is there, as {}, but nothing leads to it: no RUNPATH on the way from {} "
-                      "names its directory, and nothing opened it before; reinstall its package if "
-                      "that changed, or lead to it",
-                      wanted, file, last_part(finding.libraries.front().path)),
-          fmt::format("LD_LIBRARY_PATH={} python app.py", shell_word(directory_of(file))),
-          Safety::kManual};
+      return help_to_reach(failure, {file, one.name, one.version},
+                           last_part(finding.libraries.front().path));
     }
   return std::nullopt;
 }

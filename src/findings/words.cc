@@ -289,6 +289,22 @@ void describe_provider(const Case& examined, const CaptureGroup& group, Finding&
   finding.evidence.push_back(std::move(row));
 }
 
+namespace {
+
+// What searches a repair by simulation: it takes imports only, and looks at them alone.
+void advise_fix(const Case& examined, Finding& finding) {
+  if (examined.imports.empty() || !examined.program.empty() ||
+      examined.phase != python::Phase::kImport)
+    return;
+  finding.help.push_back(
+      {"let the smallest change to how the process is started be searched",
+       fmt::format("cohabit fix {} --imports {}", shell_word(examined.trace.start.program),
+                   fmt::join(examined.imports, ",")),
+       Safety::kSafe});
+}
+
+}  // namespace
+
 void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups,
             Finding& finding) {
   const ProcessView& process = examined.process;
@@ -302,6 +318,7 @@ void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups
     finding.help.push_back({fmt::format("or import a module that needs {} before everything else",
                                         short_name(process, group.own)),
                             "", Safety::kManual});
+    advise_fix(examined, finding);
     return;
   }
   const std::string first = import_of(examined, group.provider);
@@ -319,6 +336,7 @@ void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups
                      "ctypes.CDLL, in the code that opens it)",
                      opened_name(examined, call)),
          "", Safety::kUnsafe});
+  advise_fix(examined, finding);
 }
 
 void add_observed_end(const Case& examined, Finding& finding) {

@@ -542,6 +542,7 @@ Flow Interpreter::execute_import_from(const Stmt& statement) {
     if (!value) return Flow::kRaise;
     if (value->type == Type::kOpaque)
       if (Ref served = import_served(module, name, alias.name)) value = served;
+    if (raised_) return Flow::kRaise;
     bind(alias.bound.empty() ? alias.name : alias.bound, value);
   }
   return Flow::kNext;

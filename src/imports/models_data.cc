@@ -78,7 +78,10 @@ Ref distribution(I& in, Ref, const A& a) {
 Ref distribution_version(I& in, Ref, const A& a) {
   Ref found = distribution(in, nullptr, a);
   Instance* known = as<Instance>(found, Type::kInstance);
-  return known ? known->names["version"] : found;
+  if (!known) return found;
+  // Distribution.version parses METADATA as a message.
+  if (!in.import_dotted("email.parser")) in.clear_raised();
+  return known->names["version"];
 }
 
 // The files of a RECORD, as paths: what Distribution.files gives, located.

@@ -312,6 +312,11 @@ Ref cffi_load(I& in, Ref, const A& a) {
   return dlopen(in, callee, a);
 }
 
+// The object of a module that cffi has generated (ABI mode): it opens what it is told.
+Ref cffi_new(I& in, Ref, const A&) {
+  return in.opaque("_cffi_backend.FFI()");
+}
+
 // _codecs_jp.getcodec(name): a LookupError for what this codec module does not have.
 Ref getcodec(I& in, Ref self, const A& a) {
   const std::string_view* name = text_of(a.get(0));
@@ -364,6 +369,8 @@ constexpr ModelRow kRows[] = {
     {"pkgutil.iter_modules", iter_modules},
     {"_ctypes.dlopen", ctypes_dlopen},
     {"_cffi_backend.load_library", cffi_load},
+    {"_cffi_backend.FFI", cffi_new},
+    {"_cffi_backend.FFI().dlopen", cffi_load},
     {"_codecs_cn.getcodec", getcodec},
     {"_codecs_hk.getcodec", getcodec},
     {"_codecs_iso2022.getcodec", getcodec},

@@ -1,5 +1,8 @@
 // A name in a native module becomes an import when a module of that name exists in the environment.
 //
+// What the machine code imports when the module is initialised is read from it where that can be
+// done (initial_code.h). The rest goes by the names alone:
+//
 // Dotted names are hardly ever anything else, and nearly all are imported when the module is
 // initialised: numpy's C API, the types and functions that one Cython module takes from another,
 // pybind11's module_::import. A word without a dot may be an attribute's name as well, so it is
@@ -43,12 +46,13 @@ class Search {
       const bool group = name.ends_with("__mypyc");
       // Compiled Python that knows NumPy has it imported before it does anything else.
       const bool arrays = strings_.compiled_python && name == "numpy";
-      if (!add(name, dotted || group || arrays) && dotted && strings_.compiled_python)
+      if (!add(name, dotted || group || arrays, group) && dotted && strings_.compiled_python)
         add(std::string(self_.package()) + "." + name, true);
       if (!dotted) words_.insert(name);
       // PyCapsule_Import("datetime.datetime_CAPI") imports the module and takes the capsule.
       if (dotted && name.ends_with("API")) add(name.substr(0, name.rfind('.')), true, true);
     }
+    for (const std::string& name : strings_.code.imported) add_imported(name);
     if (strings_.compiled_python) join_words();
     prefer_private_names();
     return std::move(result_);
@@ -56,17 +60,18 @@ class Search {
 
  private:
   // True if there is such a module.
-  bool add(const std::string& name, bool likely, bool is_capsule = false) {
+  bool add(const std::string& name, bool likely, bool is_sure = false) {
     const std::optional<ModuleSpec> spec = finder_.find_dotted(name);
     if (!spec) return false;
     if (spec->is_package()) add_package(name);
     if (spec->kind == ModuleKind::kNamespace || name == self_.name) return true;
     // Cython's own support code names asyncio.coroutines and the like, for when they are needed.
     const std::string standard = finder_.standard_library() + "/";
-    if (!is_capsule && strings_.compiled_python && standard.size() > 1 &&
+    if (!is_sure && strings_.compiled_python && standard.size() > 1 &&
         spec->path.starts_with(standard) && spec->path.find("-packages/") == std::string::npos)
       likely = false;
-    if (!is_capsule && !strings_.compiled_python && !is_own(name) && !is_c_interface(name))
+    if (!is_sure && !strings_.compiled_python && !is_own(name) &&
+        (!is_c_interface(name) || is_for_later(name)))
       likely = false;
     if (found_.insert(name).second) {
       result_.push_back({name, likely});
@@ -74,6 +79,13 @@ class Search {
       for (NativeImport& known : result_) known.likely |= known.name == name;
     }
     return true;
+  }
+
+  // What the module's own code imports first of all. Of a capsule's name ("datetime.datetime_CAPI")
+  // the module is meant.
+  void add_imported(const std::string& name) {
+    const size_t dot = name.rfind('.');
+    if (!add(name, true, true) && dot != std::string::npos) add(name.substr(0, dot), true, true);
   }
 
   bool is_own(const std::string& name) const {
@@ -85,8 +97,17 @@ class Search {
   bool is_c_interface(const std::string& name) const {
     const size_t dot = name.rfind('.');
     if (dot != std::string::npos && name[dot + 1] == '_') return true;
-    return name.starts_with("numpy.") && std::find(strings_.names.begin(), strings_.names.end(),
-                                                   "_ARRAY_API") != strings_.names.end();
+    return name.starts_with("numpy.") && has(strings_.names, "_ARRAY_API");
+  }
+
+  // Whether the code that initialises the module, where it can be read, has nothing to do with it.
+  bool is_for_later(const std::string& name) const {
+    const InitialCode& code = strings_.code;
+    return code.known && !has(code.imported, name) && !has(code.mentioned, name);
+  }
+
+  static bool has(const std::vector<std::string>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
   }
 
   void add_package(const std::string& name) {

@@ -27,7 +27,6 @@ constexpr uint64_t kMinTable = 32;
 constexpr uint64_t kMaxLengths = 1 << 16;  // of strings in a table
 constexpr size_t kMaxName = 200;
 constexpr size_t kMaxInflations = 4096;  // attempts: two bytes make a candidate
-
 struct Region {
   Bytes bytes;
   uint64_t address = 0;
@@ -111,6 +110,14 @@ class Collector {
 };
 
 // ---- mypyc
+
+// Its name is part of those that it makes up ("__mypyc_env__"). In large files without it, chance
+// makes literals of up to eight strings (68 MB of duckdb).
+bool is_of_mypyc(const std::vector<Region>& data) {
+  return std::any_of(data.begin(), data.end(), [](const Region& region) {
+    return region.bytes.text().find("mypyc") != std::string_view::npos;
+  });
+}
 
 std::optional<uint64_t> take_number(std::string_view& text) {
   uint64_t value = 0;
@@ -265,6 +272,7 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
   const std::vector<Region> data = regions.data();
   // Cython's import statements, and hardly anything else, use it.
   const bool cython = imports_symbol(object, "PyImport_ImportModuleLevelObject");
+  const bool mypyc = is_of_mypyc(data);
   out.result.compiled_python = cython;
   for (const Region& region : data) {
     const std::string_view text = region.bytes.text();
@@ -272,7 +280,7 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
       const size_t end = std::min(text.find('\0', begin), text.size());
       const std::string_view word = text.substr(begin, end - begin);
       out.add(word);
-      if (word.size() > 2) add_mypyc_literal(word, out);
+      if (mypyc && word.size() > 2) add_mypyc_literal(word, out);
       begin = end + 1;
     }
     if (cython) {
@@ -284,21 +292,43 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
     if (object.machine == elf::EM_X86_64) add_x86_references(code, data, out);
     if (object.machine == elf::EM_AARCH64) add_aarch64_references(code, data, out);
   }
+  if (!out.result.compiled_python) out.result.code = read_initial_code(object, file);
   return std::move(out.result);
 }
 
 // No name has a space.
 constexpr std::string_view kCompiledPython = "compiled python";
+constexpr std::string_view kCodeKnown = "code known";
+constexpr std::string_view kImported = "imported ";
+constexpr std::string_view kMentioned = "mentioned ";
 
 std::vector<std::string> words_of(NativeStrings strings) {
-  if (strings.compiled_python) strings.names.emplace_back(kCompiledPython);
-  return std::move(strings.names);
+  std::vector<std::string> words = std::move(strings.names);
+  if (strings.compiled_python) words.emplace_back(kCompiledPython);
+  if (strings.code.known) words.emplace_back(kCodeKnown);
+  for (const std::string& name : strings.code.imported)
+    words.push_back(std::string(kImported) + name);
+  for (const std::string& name : strings.code.mentioned)
+    words.push_back(std::string(kMentioned) + name);
+  return words;
 }
 
-NativeStrings native_strings_of(std::vector<std::string> words) {
-  const bool compiled = !words.empty() && words.back() == kCompiledPython;
-  if (compiled) words.pop_back();
-  return {std::move(words), compiled};
+NativeStrings native_strings_of(const std::vector<std::string>& words) {
+  NativeStrings strings;
+  for (const std::string& word : words) {
+    if (word == kCompiledPython) {
+      strings.compiled_python = true;
+    } else if (word == kCodeKnown) {
+      strings.code.known = true;
+    } else if (word.starts_with(kImported)) {
+      strings.code.imported.push_back(word.substr(kImported.size()));
+    } else if (word.starts_with(kMentioned)) {
+      strings.code.mentioned.push_back(word.substr(kMentioned.size()));
+    } else {
+      strings.names.push_back(word);
+    }
+  }
+  return strings;
 }
 
 }  // namespace cohabit::python

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "facts/elf/object.h"
+#include "imports/initial_code.h"
 
 namespace cohabit::python {
 
@@ -16,12 +17,14 @@ struct NativeStrings {
   // Made by Cython or mypyc: names of import statements are in a table together with all others,
   // and packages and modules of "from package import module" stand apart.
   bool compiled_python = false;
+  // Of other modules: what their code imports when they are initialised.
+  InitialCode code;
 };
 
 NativeStrings read_native_strings(const elf::Object& object, Bytes file);
 
 // The same as a list of words, and back.
 std::vector<std::string> words_of(NativeStrings strings);
-NativeStrings native_strings_of(std::vector<std::string> words);
+NativeStrings native_strings_of(const std::vector<std::string>& words);
 
 }  // namespace cohabit::python

@@ -12,12 +12,28 @@ namespace {
 
 constexpr int kMostFiles = 4000;  // looked through for one name
 
-bool is_type_checking(const Stmt& statement) {
-  if (statement.kind != StmtKind::kIf || statement.exprs.empty() || !statement.exprs[0])
-    return false;
-  const Expr& condition = *statement.exprs[0];
+// `TYPE_CHECKING`, or that or a variable of the package's own (`TYPE_CHECKING or SLOW_IMPORT`).
+bool is_type_checking(const Expr& condition) {
+  if (condition.kind == ExprKind::kBool && condition.op == Operator::kOr)
+    return std::any_of(condition.items.begin(), condition.items.end(),
+                       [](const Expr* part) { return part && is_type_checking(*part); });
   return (condition.kind == ExprKind::kName || condition.kind == ExprKind::kAttribute) &&
          condition.text == "TYPE_CHECKING";
+}
+
+bool is_type_checking(const Stmt& statement) {
+  return statement.kind == StmtKind::kIf && !statement.exprs.empty() && statement.exprs[0] &&
+         is_type_checking(*statement.exprs[0]);
+}
+
+// What a block takes from modules, where nothing is missing: handlers have what stands in for that.
+void add_imports(Block block, std::vector<const Stmt*>& found) {
+  for (const Stmt* statement : block) {
+    if (statement->kind == StmtKind::kImportFrom) found.push_back(statement);
+    if (statement->kind != StmtKind::kIf && statement->kind != StmtKind::kTry) continue;
+    add_imports(statement->body, found);
+    add_imports(statement->orelse, found);
+  }
 }
 
 bool makes_name(const Stmt& statement, std::string_view name) {
@@ -48,8 +64,9 @@ std::optional<Interpreter::TypedName> Interpreter::typed_name(const ModuleSpec& 
   for (const Stmt* statement : syntax->module()) {
     if (makes_name(*statement, name)) return TypedName{file.name, std::string(name)};
     if (!is_type_checking(*statement)) continue;
-    for (const Stmt* inner : statement->body) {
-      if (inner->kind != StmtKind::kImportFrom) continue;
+    std::vector<const Stmt*> imports;
+    add_imports(statement->body, imports);
+    for (const Stmt* inner : imports) {
       const auto origin = absolute_import(file.package(), inner->level, inner->name);
       if (!origin) continue;
       for (const Alias& alias : inner->aliases) {
@@ -84,7 +101,9 @@ Ref Interpreter::import_served(Ref module, const std::string& full, std::string_
   // What it refuses is told when the name is used: such a package has something in its place.
   Ref home = import_dotted(typed->module);
   Ref value = home ? import_from(home, typed->name) : nullptr;
-  if (!value) clear_raised();
+  // But for a library that the loader does not take, nothing can stand in.
+  const bool is_refused = raised_ && (raised_->refused || raised_is("OSError"));
+  if (!value && !is_refused) clear_raised();
   if (home && value && value->type == Type::kOpaque)
     if (Ref further = import_served(home, typed->module, typed->name)) return further;
   return value;

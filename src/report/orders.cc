@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 namespace cohabit::report {
 namespace {
@@ -91,6 +92,29 @@ class Table {
   std::map<std::string, size_t> widths_;  // of the columns, by what follows; "": alone
 };
 
+bool belongs_to_an_order(const Report& report, const Finding& finding) {
+  return std::any_of(report.orders.begin(), report.orders.end(), [&](const Order& order) {
+    return std::find(order.findings.begin(), order.findings.end(), finding.id) !=
+           order.findings.end();
+  });
+}
+
+// Errors beside an order that is called sound, which seem to contradict it.
+std::string draw_apart(const Report& report) {
+  if (std::none_of(report.orders.begin(), report.orders.end(),
+                   [](const Order& order) { return order.verdict == "sound"; }))
+    return "";
+  std::set<std::string_view> codes;
+  for (const Finding& finding : report.findings)
+    if (finding.severity == Severity::kError && !belongs_to_an_order(report, finding))
+      codes.insert(finding.code);
+  if (codes.empty()) return "";
+  return fmt::format(
+      "{}: about the environment, in whatever order; \"sound\" says that the files which lie there "
+      "load and bind well, not that they are the right ones\n",
+      fmt::join(codes, ", "));
+}
+
 }  // namespace
 
 std::string statement(const std::string& program, const std::vector<std::string>& imports) {
@@ -103,7 +127,7 @@ std::string statement(const std::string& program, const std::vector<std::string>
 std::string draw_orders(const Report& report, const Painter& painter) {
   const bool table = report.orders.size() > 1 &&
                      std::all_of(report.orders.begin(), report.orders.end(), is_alone_or_pair);
-  return table ? Table(report).draw(painter) : draw_lines(report, painter);
+  return (table ? Table(report).draw(painter) : draw_lines(report, painter)) + draw_apart(report);
 }
 
 }  // namespace cohabit::report

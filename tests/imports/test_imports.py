@@ -89,6 +89,29 @@ SCENARIOS: dict[str, dict[str, str]] = {
                              "else:\n    sys.modules[__name__] = Lazy(__name__, __file__)\n",
         "m_pkg/tool.py": "import m_a\nclass Tool: pass\n", "m_pkg/x.py": "class Unused: pass\n", "m_pkg/near.py": "other = 1\n",
         "m_pkg/sub.py": "import m_b\nDeep = 1\n", "m_a.py": "", "m_b.py": ""},
+    "names that are told where nothing is missing": {
+        "app.py": "from m_pkg import Tool\n",
+        "m_pkg/__init__.py": "import os, sys, re, importlib\nfrom types import ModuleType\nfrom typing import TYPE_CHECKING\n"
+                             "SLOW = os.environ.get('M_SLOW', '') in ('1', 'yes')\n"
+                             "class Lazy(ModuleType):\n"
+                             "    def __init__(self, name, file):\n"
+                             "        super().__init__(name)\n"
+                             "        self.__path__ = [os.path.dirname(file)]\n"
+                             "        with open(os.path.join(self.__path__[0], 'tool.py')) as text:\n"
+                             "            self._homes = {made: 'tool' for made in re.findall(r'^class (\\w+)', text.read(), re.M)}\n"
+                             "    def __getattr__(self, name):\n"
+                             "        if name not in self._homes:\n            raise AttributeError(name)\n"
+                             "        return getattr(importlib.import_module('.' + self._homes[name], self.__name__), name)\n"
+                             "if TYPE_CHECKING or SLOW:\n    try:\n        if not sys.version_info:\n            raise ValueError\n"
+                             "    except ValueError:\n        from .dummy import Tool\n"
+                             "    else:\n        from .tool import Tool\n"
+                             "else:\n    sys.modules[__name__] = Lazy(__name__, __file__)\n",
+        "m_pkg/tool.py": "import m_a\nclass Tool: pass\n", "m_pkg/dummy.py": "import m_x\nclass Tool: pass\n",
+        "m_a.py": "", "m_x.py": ""},
+    "a version is read by the parser of messages": {
+        "app.py": "from importlib.metadata import version\nimport sys\nversion('pytest')\n"
+                  "if 'email.feedparser' in sys.modules:\n    import m_a\nelse:\n    import m_x\n",
+        "m_a.py": "", "m_x.py": ""},
     "relative": {
         "app.py": "import m_pkg.sub.leaf\n",
         "m_pkg/__init__.py": "", "m_pkg/near.py": "", "m_pkg/sub/__init__.py": "",

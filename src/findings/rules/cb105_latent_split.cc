@@ -11,7 +11,8 @@ std::vector<Finding> check(const Case& examined) {
   for (const auto& groups : merge_groups(examined, Verdict::kLatentSplit, true)) {
     const CaptureGroup& group = *groups.front();
     Finding finding;
-    finding.severity = group.entered_by.empty() ? Severity::kNote : Severity::kWarning;
+    const bool is_asleep = group.self() && group.entered_by.empty();
+    finding.severity = is_asleep ? Severity::kNote : Severity::kWarning;
     finding.headline = fmt::format(
         "{} has bound part of {} to {}: who uses it next works with both{}",
         short_name(examined.process, group.consumer), family_name(examined.process, group),
@@ -31,10 +32,13 @@ const Rule kCb105 = {
     "CB105",
     "latent-split",
     Severity::kWarning,
-    "A library is split inside, and nothing that was asked for uses it yet.",
+    "A library is split, and nothing that was asked for uses it yet.",
     "  As CB101 for a library's references to itself, but no import of the statement enters it: "
     "only\n"
-    "  what the provider's own distribution brings along does (warning), or nobody at all (note).",
+    "  what the provider's own distribution brings along does (warning), or nobody at all (note).\n"
+    "  Or the C functions of a library are split for one of a package that no import asks for, "
+    "and\n"
+    "  that something loads because it is installed (warning).",
     "  The process runs until somebody calls into the library: the next import, or a function of "
     "this\n"
     "  one that was not used so far.",

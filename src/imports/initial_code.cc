@@ -1,0 +1,268 @@
+// No disassembler is needed: a field of 32 bits behind the byte of a call or a %rip-relative
+// operand, whose value leads to the first byte of a function, to a PLT stub, to a GOT slot or to a
+// string, is a reference to it (as in findings/call_paths.h). Followed are calls and tail calls;
+// from PyInit itself also the functions whose address it takes (boost::python::init_module is given
+// one), and those of Py_mod_exec in the module's definition (PEP 489).
+//
+// A function that calls an import function with a name that it was itself given is one, too:
+// pybind11::module_::import, and helpers of that kind.
+#include "imports/initial_code.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "facts/elf/function_bounds.h"
+
+namespace cohabit::python {
+namespace {
+
+constexpr std::array<std::string_view, 4> kImportFunctions = {
+    "PyImport_ImportModule", "PyImport_ImportModuleNoBlock", "PyImport_ImportModuleLevel",
+    "PyCapsule_Import"};
+constexpr uint64_t kMaxCode = 8 << 20;  // that is read of one module
+constexpr uint64_t kMaxFunction = 1 << 20;
+constexpr size_t kMaxName = 200;
+constexpr size_t kArgumentDistance = 48;  // bytes between a name and the call that is given it
+constexpr int kWrappers = 2;              // functions between a name and the import function
+// PyModuleDef.m_slots and PyModuleDef_Slot of CPython 3.5 to 3.14, 64 bits.
+constexpr uint64_t kSlotsOffset = 72;
+constexpr uint64_t kSlotSize = 16;
+constexpr uint64_t kExecSlot = 2;
+constexpr uint64_t kMaxSlots = 16;
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.front() != '.' && text.back() != '.' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '.';
+         });
+}
+
+class Reader {
+ public:
+  Reader(const elf::Object& object, Bytes file)
+      : object_(object), file_(file), functions_(elf::read_function_bounds(file)) {}
+
+  InitialCode read() {
+    if (object_.machine != elf::EM_X86_64 || functions_.empty()) return {};
+    read_slots();
+    for (uint64_t i = 0; i < object_.symbols.size(); i++) {
+      const auto index = static_cast<uint32_t>(i);
+      if (object_.symbols[i].st_shndx != elf::SHN_UNDEF &&
+          object_.symbol_name(index).starts_with("PyInit_"))
+        visit(object_.symbols[i].st_value, true);
+    }
+    while (!waiting_.empty()) {
+      const auto [function, is_first] = waiting_.back();
+      waiting_.pop_back();
+      read_function(function, is_first);
+    }
+    InitialCode result;
+    result.known = !visited_.empty() && left_ > 0;
+    result.imported = imported_names();
+    for (std::string& name : mentioned_)
+      if (std::find(result.imported.begin(), result.imported.end(), name) == result.imported.end())
+        result.mentioned.push_back(std::move(name));
+    return result;
+  }
+
+ private:
+  // A call of an import function (true) or of a function of the module's own, and the last name
+  // that was loaded into the first or second argument before.
+  struct Call {
+    uint64_t caller = 0;
+    uint64_t callee = 0;
+    bool imports = false;
+    std::string name;
+  };
+
+  std::optional<uint64_t> offset_of(uint64_t address) const {
+    for (const elf::Phdr& segment : object_.segments)
+      if (address - segment.p_vaddr < segment.p_filesz)
+        return segment.p_offset + (address - segment.p_vaddr);
+    return std::nullopt;
+  }
+
+  void read_slots() {
+    const auto enter = [&](const elf::Rela& relocation) {
+      if (relocation.type() != elf::R_X86_64_GLOB_DAT &&
+          relocation.type() != elf::R_X86_64_JUMP_SLOT)
+        return;
+      const std::string_view name = object_.symbol_name(relocation.symbol());
+      const bool imports = std::find(kImportFunctions.begin(), kImportFunctions.end(), name) !=
+                           kImportFunctions.end();
+      slots_.try_emplace(relocation.r_offset, Slot{imports, defined_at(relocation.symbol())});
+    };
+    for (uint64_t i = 0; i < object_.jmprel.size(); i++) enter(object_.jmprel[i]);
+    for (uint64_t i = object_.relative_count; i < object_.rela.size(); i++) enter(object_.rela[i]);
+  }
+
+  uint64_t defined_at(uint32_t symbol) const {
+    const elf::Sym found = object_.symbols[symbol];
+    return found.st_shndx == elf::SHN_UNDEF ? 0 : found.st_value;
+  }
+
+  // The pointer that is stored at an address, once relocated.
+  std::optional<uint64_t> pointer_at(uint64_t address) const {
+    for (uint64_t i = 0; i < object_.rela.size(); i++) {
+      const elf::Rela relocation = object_.rela[i];
+      if (relocation.r_offset != address) continue;
+      if (relocation.type() == elf::R_X86_64_RELATIVE)
+        return static_cast<uint64_t>(relocation.r_addend);
+      return relocation.type() == elf::R_X86_64_64
+                 ? defined_at(relocation.symbol()) + static_cast<uint64_t>(relocation.r_addend)
+                 : 0;
+    }
+    const auto offset = object_.has_relr ? offset_of(address) : std::nullopt;
+    return offset ? file_.read<uint64_t>(*offset) : std::nullopt;
+  }
+
+  bool is_function(uint64_t address) const {
+    const elf::FunctionBounds* found = elf::function_at(functions_, address);
+    return found && found->begin == address;
+  }
+
+  void visit(uint64_t function, bool is_first = false) {
+    if (is_function(function) && visited_.insert(function).second)
+      waiting_.emplace_back(function, is_first);
+  }
+
+  void read_function(uint64_t begin, bool is_first) {
+    const elf::FunctionBounds* bounds = elf::function_at(functions_, begin);
+    const auto offset = offset_of(begin);
+    if (!bounds || !offset || left_ == 0) return;
+    const Bytes rest = file_.from(*offset);
+    const uint64_t size = std::min({bounds->end - begin, kMaxFunction, left_, rest.size()});
+    left_ -= size;
+    const std::string_view code = rest.text().substr(0, size);
+    std::string argument;
+    size_t argument_at = 0;
+    for (size_t at = 1; at + 4 <= code.size(); at++) {
+      const auto before = static_cast<uint8_t>(code[at - 1]);
+      const uint64_t target = begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at));
+      const bool is_near = at - argument_at <= kArgumentDistance;
+      if (before == 0xe8 || before == 0xe9) {
+        if (add_call(begin, target, is_near ? argument : "")) argument.clear();
+      } else if (before == 0x15 && at > 1 && code[at - 2] == '\xff') {
+        if (add_slot_call(begin, target, is_near ? argument : "")) argument.clear();
+      } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
+                 (code[at - 3] & 0xfb) == 0x48) {
+        add_address(target, is_first);
+        const bool in_rdi = code[at - 3] == 0x48 && before == 0x3d;
+        if (in_rdi && is_first) visit_definition(target);
+        if (!in_rdi && (code[at - 3] != 0x48 || before != 0x35)) continue;
+        argument = name_at(target);
+        argument_at = at;
+      }
+    }
+  }
+
+  // False: no call.
+  bool add_call(uint64_t caller, uint64_t target, const std::string& argument) {
+    if (const auto slot = slot_of_stub(target)) return add_slot_call(caller, *slot, argument);
+    if (!is_function(target)) return false;
+    calls_.push_back({caller, target, false, argument});
+    visit(target);
+    return true;
+  }
+
+  bool add_slot_call(uint64_t caller, uint64_t address, const std::string& argument) {
+    const auto slot = slots_.find(address);
+    if (slot == slots_.end()) return false;
+    calls_.push_back({caller, slot->second.function, slot->second.imports, argument});
+    visit(slot->second.function);
+    return true;
+  }
+
+  // `jmp *slot(%rip)` (ff 25), with endbr64 and bnd before it or not.
+  std::optional<uint64_t> slot_of_stub(uint64_t address) const {
+    const auto offset = offset_of(address);
+    if (!offset) return std::nullopt;
+    Bytes code = file_.from(*offset);
+    uint64_t at = code.read<uint32_t>(0) == 0xfa1e0ff3 ? 4 : 0;
+    if (code.read<uint8_t>(at) == 0xf2) at++;
+    const auto displacement = code.read<int32_t>(at + 2);
+    if (code.read<uint16_t>(at) != 0x25ff || !displacement) return std::nullopt;
+    return address + at + 6 + static_cast<int64_t>(*displacement);
+  }
+
+  void add_address(uint64_t address, bool by_first) {
+    const std::string name = name_at(address);
+    if (name.find('.') != std::string::npos) mentioned_.push_back(name);
+    if (by_first) visit(address);
+  }
+
+  bool is_writable(uint64_t address) const {
+    return std::any_of(object_.segments.begin(), object_.segments.end(), [&](const elf::Phdr& one) {
+      return (one.p_flags & elf::PF_W) && address - one.p_vaddr < one.p_filesz;
+    });
+  }
+
+  // If this is one: a module's definition, with functions that run when the module is executed.
+  void visit_definition(uint64_t address) {
+    if (!is_writable(address)) return;
+    const auto slots = pointer_at(address + kSlotsOffset);
+    if (!slots || *slots == 0) return;
+    for (uint64_t i = 0; i < kMaxSlots; i++) {
+      const auto offset = offset_of(*slots + i * kSlotSize);
+      const uint64_t kind = offset ? file_.read<uint64_t>(*offset).value_or(0) : 0;
+      if (kind == 0) return;
+      if (kind != kExecSlot) continue;
+      if (const auto function = pointer_at(*slots + i * kSlotSize + 8)) visit(*function);
+    }
+  }
+
+  std::string name_at(uint64_t address) const {
+    const auto offset = offset_of(address);
+    if (!offset) return "";
+    const std::string_view text = file_.from(*offset).text().substr(0, kMaxName + 1);
+    const std::string_view word = text.substr(0, std::min(text.find('\0'), text.size()));
+    return word.size() <= kMaxName && is_name(word) ? std::string(word) : "";
+  }
+
+  std::vector<std::string> imported_names() const {
+    std::unordered_set<uint64_t> importers;
+    std::vector<std::string> names;
+    for (int round = 0; round < kWrappers; round++) {
+      std::unordered_set<uint64_t> further;
+      names.clear();
+      for (const Call& call : calls_) {
+        if (!call.imports && !importers.contains(call.callee)) continue;
+        if (call.name.empty()) {
+          further.insert(call.caller);
+        } else if (std::find(names.begin(), names.end(), call.name) == names.end()) {
+          names.push_back(call.name);
+        }
+      }
+      importers.insert(further.begin(), further.end());
+    }
+    return names;
+  }
+
+  struct Slot {
+    bool imports = false;
+    uint64_t function = 0;  // of the module's own
+  };
+
+  const elf::Object& object_;
+  Bytes file_;
+  std::vector<elf::FunctionBounds> functions_;
+  std::unordered_map<uint64_t, Slot> slots_;  // of the GOT
+  std::unordered_set<uint64_t> visited_;
+  std::vector<std::pair<uint64_t, bool>> waiting_;  // functions; whether PyInit
+  std::vector<Call> calls_;
+  std::vector<std::string> mentioned_;
+  uint64_t left_ = kMaxCode;
+};
+
+}  // namespace
+
+InitialCode read_initial_code(const elf::Object& object, Bytes file) {
+  return Reader(object, file).read();
+}
+
+}  // namespace cohabit::python

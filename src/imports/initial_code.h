@@ -1,0 +1,27 @@
+// What the machine code of an extension module gives to Python's import functions while the module
+// is initialised.
+//
+// A string in the file does not tell when its module is imported: psycopg2 asks for ssl in
+// PyInit__psycopg and for decimal in a function that nobody has called yet. So the code that
+// PyInit_<module> reaches by direct calls is read, and no other; there a name that is loaded into
+// an argument in front of a call of PyImport_ImportModule is imported.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "facts/elf/object.h"
+
+namespace cohabit::python {
+
+struct InitialCode {
+  // False: another machine than x86-64, no PyInit function, no unwind table, or too much code.
+  bool known = false;
+  std::vector<std::string> imported;   // in the order of the code
+  std::vector<std::string> mentioned;  // other dotted names that the code refers to
+};
+
+InitialCode read_initial_code(const elf::Object& object, Bytes file);
+
+}  // namespace cohabit::python

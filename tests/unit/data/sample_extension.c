@@ -1,0 +1,57 @@
+/* An extension module whose code imports in several ways; it is read by test_initial_code.cc, never
+   loaded. The structs are those of CPython (Include/moduleobject.h), as far as they matter. */
+#include <stddef.h>
+
+void* PyImport_ImportModule(const char* name);
+void* PyCapsule_Import(const char* name, int no_block);
+int PyModuleDef_Init(void* definition);
+
+int kept; /* so that no call is a jump */
+
+struct method {
+  const char* name;
+  void (*function)(void);
+};
+struct slot {
+  size_t kind;
+  int (*function)(void*);
+};
+struct definition {
+  size_t base[5];
+  const char *name, *doc;
+  ptrdiff_t size;
+  struct method* methods;
+  struct slot* slots;
+  void* more[3];
+};
+
+/* An import function of its own. */
+__attribute__((noinline)) static void import(const char* name) {
+  kept += PyImport_ImportModule(name) != NULL;
+}
+
+__attribute__((noinline)) static void prepare(void) {
+  import("through.helper");
+  kept++;
+}
+
+/* Somebody has to call it first. */
+static void method(void) {
+  kept += PyImport_ImportModule("only_later") != NULL;
+  import("only.later");
+}
+
+static int execute(void* module) {
+  kept += PyImport_ImportModule("plain") != NULL;
+  kept += PyCapsule_Import("package.module._C_API", 0) != NULL;
+  prepare();
+  return module == NULL;
+}
+
+static struct method methods[] = {{"method", method}, {NULL, NULL}};
+static struct slot slots[] = {{1, NULL}, {2, execute}, {0, NULL}};
+static struct definition definition = {{1}, "sample", NULL, 0, methods, slots, {NULL}};
+
+int PyInit_sample(void) {
+  return PyModuleDef_Init(&definition) + kept;
+}

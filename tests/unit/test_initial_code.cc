@@ -1,0 +1,62 @@
+// What an extension module's code imports while the module is initialised, on one that the build's
+// own compiler has made (data/sample_extension.c).
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/tree.h"
+#include "imports/initial_code.h"
+#include "imports/native_names.h"
+#include "temp_tree.h"
+
+using namespace cohabit;
+using namespace cohabit::python;
+
+TEST_CASE("initial code: what is imported at first, and not what a method would import") {
+  const auto file = Tree().map(COHABIT_SAMPLE_EXTENSION);
+  REQUIRE(file);
+  const elf::Object object = elf::parse(file->bytes());
+  const InitialCode code = read_initial_code(object, file->bytes());
+  if (object.machine != elf::EM_X86_64) {
+    CHECK(!code.known);
+    return;
+  }
+  CHECK(code.known);
+  CHECK(code.imported ==
+        std::vector<std::string>{"plain", "package.module._C_API", "through.helper"});
+  CHECK(code.mentioned == std::vector<std::string>{});
+
+  TempTree temp;
+  Tree tree;
+  Interpreter interpreter;
+  interpreter.major = 3;
+  interpreter.minor = 12;
+  interpreter.module_path = {temp.path()};
+  for (const char* name :
+       {"plain.py", "only_later.py", "package/__init__.py", "package/module.py",
+        "through/__init__.py", "through/helper.py", "only/__init__.py", "only/later.py"})
+    temp.file(name);
+  Finder finder(tree, interpreter);
+  ModuleSpec self;
+  self.name = "sample";
+  std::vector<std::string> likely;
+  for (const NativeImport& import : native_imports(object, file->bytes(), self, finder))
+    if (import.likely) likely.push_back(import.name);
+  std::sort(likely.begin(), likely.end());
+  CHECK(likely == std::vector<std::string>{"package.module", "plain", "through.helper"});
+}
+
+TEST_CASE("initial code: damaged tables") {
+  const auto file = Tree().map(COHABIT_SAMPLE_EXTENSION);
+  REQUIRE(file);
+  const std::string whole(file->bytes().text());
+  for (size_t size = 0; size < whole.size(); size += 97) {
+    const Bytes part(std::string_view(whole).substr(0, size));
+    read_initial_code(elf::parse(part), part);
+  }
+  for (size_t at = 0; at + 8 < whole.size(); at += 31) {
+    std::string damaged = whole;
+    damaged.replace(at, 8, "\xff\xff\xff\xff\xff\xff\xff\x7f");
+    read_initial_code(elf::parse(Bytes(damaged)), Bytes(damaged));
+  }
+}
