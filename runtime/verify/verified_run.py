@@ -471,6 +471,91 @@ def PIL(m):
             check("a colour of a " + kind, value, right, within)
 
 
+def picture(n):
+    return (n.arange(64 * 64 * 3) % 255).reshape(64, 64, 3).astype("uint8")
+
+
+def skimage(m):
+    import io
+    import numpy as n
+    files, out, given = importlib.import_module("skimage.io"), io.BytesIO(), picture(n)
+    importlib.import_module("PIL.Image").fromarray(given).save(out, "PNG")
+    same("a picture as PNG", bool((files.imread(io.BytesIO(out.getvalue())) == given).all()), True)
+
+
+def imageio(m):
+    import numpy as n
+    files, given = importlib.import_module("imageio.v2"), picture(n)
+    back = files.imread(files.imwrite("<bytes>", given, format="png"), format="png")
+    same("a picture as PNG", bool((back == given).all()), True)
+
+
+def matplotlib(m):
+    import io
+    m.use("Agg")
+    figures, out = importlib.import_module("matplotlib.figure"), io.BytesIO()
+    figure = figures.Figure(figsize=(1, 1), dpi=40, facecolor=(1, 0, 0))
+    figure.add_subplot().plot([1, 2])
+    figure.savefig(out, format="png")
+    colours = importlib.import_module("PIL.Image").open(io.BytesIO(out.getvalue())).convert("RGB").getpixel((0, 0))
+    same("the colour of a drawing", colours, (255, 0, 0))
+
+
+def fitz(m):
+    document = m.open()
+    page = document.new_page() if hasattr(document, "new_page") else document.newPage()
+    (page.insert_text if hasattr(page, "insert_text") else page.insertText)((72, 72), "cohabit")
+    again = m.open("pdf", document.tobytes(deflate=True))
+    text = again[0].get_text() if hasattr(again[0], "get_text") else again[0].getText()
+    same("a text in a PDF file", text.strip(), "cohabit")
+
+
+def pikepdf(m):
+    import io
+    document, out = m.new(), io.BytesIO()
+    document.add_blank_page()
+    document.save(out, compress_streams=True)
+    check("the pages of a PDF file", len(m.open(io.BytesIO(out.getvalue())).pages), 1)
+
+
+def rasterio(m):
+    import numpy as n
+    files, given = importlib.import_module("rasterio.io"), picture(n)[:, :, 0]
+    with files.MemoryFile() as memory:
+        with memory.open(driver="GTiff", width=64, height=64, count=1, dtype="uint8", compress="deflate") as out:
+            out.write(given, 1)
+        with memory.open() as back:
+            same("a picture as GeoTIFF", bool((back.read(1) == given).all()), True)
+
+
+def lxml(m):
+    trees = importlib.import_module("lxml.etree")
+    same("an XML document", trees.tostring(trees.fromstring("<a><b>x</b></a>")), b"<a><b>x</b></a>")
+
+
+def torchvision(m):
+    torch = importlib.import_module("torch")
+    check("boxes that do not overlap", len(m.ops.nms(torch.tensor([[0., 0., 1., 1.], [5., 5., 6., 6.]]), torch.tensor([1., 0.5]), 0.5)), 2)
+    files, given = importlib.import_module("torchvision.io"), torch.arange(3 * 8 * 8).reshape(3, 8, 8).to(torch.uint8)
+    if hasattr(files, "encode_png") and hasattr(files, "decode_png"):
+        same("a picture as PNG", bool((files.decode_png(files.encode_png(given)) == given).all()), True)
+
+
+def polars(m):
+    import io
+    out = io.BytesIO()
+    m.DataFrame({"a": [1, 2, 3]}).write_parquet(out, compression="zstd")
+    check("the sum of a column", m.read_parquet(io.BytesIO(out.getvalue()))["a"].sum(), 6)
+
+
+def duckdb(m):
+    check("a query", m.sql("select sum(range) from range(4)").fetchall()[0][0], 6)
+
+
+def brotli(m):
+    same("a text through brotli", m.decompress(m.compress(b"a" * 100000)), b"a" * 100000)
+
+
 def zlib(m):
     same("a text through zlib", m.decompress(m.compress(b"a" * 100000)), b"a" * 100000)
 
@@ -518,6 +603,28 @@ def onnx(m):
     again = m.ModelProto()
     again.ParseFromString(helper.make_model(graph).SerializeToString())
     same("an ONNX model", again.graph.node[0].op_type, "Relu")
+
+
+def openvino(m):
+    import numpy as n
+    core = m.Core() if hasattr(m, "Core") else importlib.import_module("openvino.runtime").Core()
+    model, ones = core.compile_model(core.read_model(_product_model()), "CPU"), n.ones((64, 64), "float32")
+    check("a product of matrices", list(model([ones, ones]).values())[0][0, 0], 64)
+
+
+def grpc(m):
+    """A call to a server of our own: an echo."""
+    from concurrent import futures
+    server = m.server(futures.ThreadPoolExecutor(1))
+    echo = m.unary_unary_rpc_method_handler(lambda request, context: request)
+    server.add_generic_rpc_handlers((m.method_handlers_generic_handler("cohabit.Verify", {"Echo": echo}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with m.insecure_channel("127.0.0.1:%d" % port, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            same("a message to itself", channel.unary_unary("/cohabit.Verify/Echo")(b"a" * 1000, timeout=60), b"a" * 1000)
+    finally:
+        server.stop(0)
 
 
 def protobuf(m):
@@ -579,11 +686,14 @@ def ocr(m):
 
 
 ROUND_TRIPS = {"numpy": numpy, "scipy": scipy, "sklearn": sklearn, "numba": numba, "lightgbm": lightgbm, "cv2": cv2, "PIL": PIL,
+               "skimage": skimage, "imageio": imageio, "matplotlib": matplotlib, "fitz": fitz, "pymupdf": fitz,
+               "pikepdf": pikepdf, "rasterio": rasterio, "lxml": lxml, "torchvision": torchvision, "polars": polars,
+               "duckdb": duckdb, "brotli": brotli, "openvino": openvino, "grpc": grpc,
                "zlib": zlib, "bz2": bz2, "lzma": lzma, "zstandard": zstandard, "lz4": lz4, "blosc2": blosc2, "snappy": snappy,
                "sentencepiece": sentencepiece, "onnx": onnx, "google.protobuf": protobuf, "h5py": h5py, "tables": tables,
                "netCDF4": netCDF4, "pyarrow": pyarrow, "rapidocr_paddle": ocr, "rapidocr_onnxruntime": ocr}
 # Of the libraries that clashes are about: tried wherever an import has brought them.
-ALWAYS = ("numpy", "zlib", "cv2", "google.protobuf")
+ALWAYS = ("numpy", "zlib", "cv2", "PIL", "h5py", "google.protobuf")
 
 
 # --- which files answer for a version ---
@@ -654,6 +764,10 @@ def tell_libraries():
 # --- the run ---
 
 
+def unlabelled(version):
+    return re.split("[+-]", version)[0]
+
+
 def tell_other_metadata(loaded):
     """Of modules that call themselves another version than all distributions that bring them. Python 3.10 and later can tell."""
     try:
@@ -665,8 +779,8 @@ def tell_other_metadata(loaded):
         said = str(getattr(sys.modules[name], "__version__", "") or "")
         owners = sorted(set(brought.get(name, ())))
         written = [metadata.version(owner) for owner in owners]
-        # A build's own label ("+cu130") may be in one of the two only.
-        if said and written and said.partition("+")[0] not in [version.partition("+")[0] for version in written]:
+        # A build's own label ("+cu130", "-1234-release") may be in one of the two only.
+        if said and written and unlabelled(said) not in [unlabelled(version) for version in written]:
             tell("metadata", name, ", ".join(owner + " " + version for owner, version in zip(owners, written)))
 
 

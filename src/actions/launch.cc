@@ -32,6 +32,14 @@ std::string quoted(const std::string& text) {
   return result;
 }
 
+// One line of a comment: what stands in it may be the name of a file, with any bytes.
+std::string comment(const std::string& text) {
+  std::string line = "# " + text + "\n";
+  for (size_t at = 0; at + 1 < line.size(); at++)
+    if (static_cast<unsigned char>(line[at]) < ' ') line[at] = '?';
+  return line;
+}
+
 std::string reason_of(const Repair& repair, const std::string& name) {
   if (name == kRulesVariable) return "the dlopen calls whose flags libcohabit_preload.so changes";
   if (name != "LD_PRELOAD") return "part of the repair";
@@ -126,15 +134,16 @@ Result<std::vector<std::string>> needed_at_import(const std::string& python,
 std::string launch_script(const Repair& repair, const std::vector<VariableChange>& changes,
                           const std::vector<std::string>& command) {
   std::string text =
-      "#!/bin/sh\n# Written by `cohabit run --write`: " +
-      (repair.empty() ? std::string("nothing is to be repaired") : describe(repair)) + ".\n";
+      "#!/bin/sh\n" +
+      comment("Written by `cohabit run --write`: " +
+              (repair.empty() ? std::string("nothing is to be repaired") : describe(repair)) + ".");
   if (!repair.flags.empty())
     text +=
         "# The flags of dlopen calls are changed by libcohabit_preload.so, which must stay where\n"
         "# LD_PRELOAD names it; without it ld.so says so and the program starts without the "
         "change.\n";
   for (const VariableChange& variable : changes) {
-    text += fmt::format("# {}\n", variable.reason);
+    text += comment(variable.reason);
     if (!variable.shell.empty()) {
       text += variable.shell + "\n";
       continue;

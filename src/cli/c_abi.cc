@@ -15,7 +15,13 @@
 
 namespace {
 
-constexpr int kCannotTrace = 125;  // other codes are the traced command's
+constexpr int kFailed = 2;
+constexpr int kCannotStart = 125;  // other codes are those of the command that was to be started
+
+int failure_of(int argc, char** argv) {
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  return command == "trace" || command == "run" ? kCannotStart : kFailed;
+}
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -108,7 +114,7 @@ int run(int argc, char** argv) {
           meant && *meant != argv[1])
         fmt::print(stderr, "There is no command {}; did you mean {}?\n", argv[1], *meant);
     suggest_options(app, {argv + 1, argv + argc});
-    return argc > 1 && std::string_view(argv[1]) == "trace" ? kCannotTrace : 2;
+    return failure_of(argc, argv);
   }
   return app.get_subcommands().empty() ? cohabit::summarize() : exit_code;
 }
@@ -125,5 +131,5 @@ extern "C" int cohabit_main(int argc, char** argv) {
   } catch (const std::exception& error) {
     fmt::print(stderr, "cohabit: {}\n", error.what());
   }
-  return 2;
+  return failure_of(argc, argv);
 }

@@ -1,12 +1,12 @@
 // What the user asked doctor for.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/program.h"
 #include "facts/cuda/gpu_host.h"
 #include "facts/host/cpu.h"
 
@@ -24,10 +24,7 @@ struct Surroundings {
   std::string configuration_file;  // where it was; empty: there was none
 };
 
-struct DoctorOptions {
-  std::array<std::string, 2> words;    // [ENV] [PROGRAM]
-  std::vector<std::string> arguments;  // [ARGUMENT...]
-  std::string module;                  // -m
+struct DoctorOptions : TargetWords {
   std::string imports;
   bool trace = false;
   std::string replay;

@@ -42,19 +42,10 @@ Result<Subject> read_subject(const DoctorOptions& options, const Tree& tree) {
   auto imports = read_module_list(options.imports);
   if (!imports) return tl::unexpected<Error>(imports.error());
   subject.imports = std::move(*imports);
-  if (!options.module.empty())
-    if (auto module = read_module_list(options.module); !module || module->size() != 1)
-      return fail("-m takes the name of one module, not " + options.module);
-  std::vector<std::string> words;  // each may be left out, and then the next stands in its place
-  for (const std::string& word : options.words)
-    if (!word.empty()) words.push_back(word);
-  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  const auto targets = split_targets(tree, words, !options.module.empty());
-  if (!targets) return tl::unexpected<Error>(targets.error());
-  subject.environment = targets->environment;
-  auto program = read_program(tree, *targets, options.module, python_variables(options));
-  if (!program) return tl::unexpected<Error>(program.error());
-  subject.program = std::move(*program);
+  auto target = read_target(tree, options, python_variables(options));
+  if (!target) return tl::unexpected<Error>(target.error());
+  subject.environment = std::move(target->environment);
+  subject.program = std::move(target->program);
   if (subject.program && !subject.imports.empty())
     return fail("a program says itself what it imports: leave --imports out");
   return subject;

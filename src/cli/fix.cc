@@ -11,13 +11,14 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/examine.h"
+#include "cli/program.h"
 #include "cli/repairs.h"
 
 namespace cohabit {
 namespace {
 
-struct FixOptions {
-  std::string environment, imports, with, replay, root, write;
+struct FixOptions : TargetWords {
+  std::string imports, with, replay, root, write;
   std::string format = "full";
   bool verify = false;
   bool cache = true;
@@ -70,7 +71,7 @@ int exit_code_of(const report::RepairReport& report) {
   return left.empty() ? 0 : 1;
 }
 
-Result<int> fix(const FixOptions& options) {
+Result<RepairRequest> read_request(const FixOptions& options) {
   if (options.format != "full" && options.format != "json")
     return fail("--format cannot be " + options.format + "; it is one of full, json");
   auto imports = read_module_list(options.imports);
@@ -81,26 +82,46 @@ Result<int> fix(const FixOptions& options) {
     return fail("--imports is one order and --with any order: give one of them");
   if (options.verify && !(options.root.empty() && options.replay.empty()))
     return fail("--verify runs the environment that is here: it goes with no --root or --replay");
+  const Tree tree(options.root);
+  auto target = read_target(tree, options, PythonVariables::from_environment());
+  if (!target) return tl::unexpected<Error>(target.error());
   RepairRequest request;
-  request.environment = options.environment;
+  if (const auto& program = target->program) {
+    if (!(imports->empty() && with->empty() && options.replay.empty()))
+      return fail(
+          "a program says itself what it imports: leave --imports, --with and --replay out");
+    if (options.verify)
+      return fail(
+          "--verify runs imports: give --imports a,b, or start the program by `cohabit run`");
+    request.program = request_of(*program, {});
+    request.title = program->title;
+  }
+  request.environment = std::move(target->environment);
   request.root = options.root;
   request.replay = options.replay;
   request.imports = *imports;
   request.with = *with;
   request.cache = options.cache;
-  auto report = find_repairs(request);
+  return request;
+}
+
+Result<int> fix(const FixOptions& options) {
+  const auto request = read_request(options);
+  if (!request) return tl::unexpected<Error>(request.error());
+  auto report = find_repairs(*request);
   if (!report) return tl::unexpected<Error>(report.error());
   if (!report->findings.empty() && report->findings.front().severity != Severity::kError)
     fmt::print(stderr,
                "note: nothing that was looked at fails; this is for what is imported besides\n");
-  const bool is_bare = request.imports.empty() && request.with.empty() && request.replay.empty();
+  const bool is_bare = request->imports.empty() && request->with.empty() &&
+                       request->replay.empty() && !request->program;
   // "Nothing to repair" would be said of what was not looked at.
   if (is_bare && report->orders.empty()) return fail(no_framework_in(report->environment));
   if (is_bare && report->findings.empty())
     fmt::print(
         stderr,
         "note: the frameworks alone and in each order were looked at; what a program imports "
-        "besides can clash with them: --imports a,b, or `cohabit run`\n");
+        "besides can clash with them: --imports a,b, a program, or `cohabit run`\n");
   if (options.verify)
     if (auto done = prove(*report); !done) return tl::unexpected<Error>(done.error());
   const std::string text =
@@ -129,8 +150,12 @@ void add_fix_command(CLI::App& app, int& exit_code) {
       "of --verify does not confirm it; 2 Cohabit failed. `cohabit run` starts a program with the "
       "repair.");
   command->add_option(
-      "environment", options->environment,
+      "environment", options->words[0],
       "A venv, conda or other prefix, or its interpreter (default: the active one)");
+  command->add_option("program", options->words[1],
+                      "Repair what this file imports, which ends in .py or .ipynb");
+  command->add_option("arguments", options->arguments, "-- and the arguments of the program");
+  command->add_option("-m", options->module, "Repair what `python -m MODULE` imports");
   command->add_option("--imports", options->imports, "Repair this order: a,b");
   command->add_option("--with", options->with,
                       "Repair every order of these: a,b (default: the frameworks that are there)");

@@ -165,14 +165,7 @@ Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
 
 Sequence plan_program(World& world, const Program& program,
                       const std::map<std::string, std::string>& environment) {
-  python::PlanRequest request;
-  request.code_file = program.file;
-  request.run_module = program.module;
-  request.directory = program.directory;
-  request.arguments = program.arguments;
-  request.environment = environment;
-  if (program.notebook) request.code = program.notebook->code;
-  Sequence sequence = plan_request(world, request);
+  Sequence sequence = plan_request(world, request_of(program, environment));
   sequence.program = program.title;
   if (program.notebook) python::name_cells(*program.notebook, program.file, *sequence.plan);
   sequence.imports = imports_of(world, *sequence.plan);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/paths.h"
+#include "cli/arguments.h"
 #include "findings/environment.h"
 
 namespace cohabit {
@@ -95,6 +96,34 @@ Result<std::optional<Program>> read_program(const Tree& tree, const Targets& tar
   auto script = read_script(tree, targets, variables.seen_in(tree));
   if (!script) return tl::unexpected<Error>(script.error());
   return std::optional(std::move(*script));
+}
+
+Result<Target> read_target(const Tree& tree, const TargetWords& given,
+                           const PythonVariables& variables) {
+  if (!given.module.empty())
+    if (auto module = read_module_list(given.module); !module || module->size() != 1)
+      return fail("-m takes the name of one module, not " + given.module);
+  std::vector<std::string> words;
+  for (const std::string& word : given.words)
+    if (!word.empty()) words.push_back(word);
+  words.insert(words.end(), given.arguments.begin(), given.arguments.end());
+  auto targets = split_targets(tree, words, !given.module.empty());
+  if (!targets) return tl::unexpected<Error>(targets.error());
+  auto program = read_program(tree, *targets, given.module, variables);
+  if (!program) return tl::unexpected<Error>(program.error());
+  return Target{std::move(targets->environment), std::move(*program)};
+}
+
+python::PlanRequest request_of(const Program& program,
+                               const std::map<std::string, std::string>& environment) {
+  python::PlanRequest request;
+  request.code_file = program.file;
+  request.run_module = program.module;
+  request.directory = program.directory;
+  request.arguments = program.arguments;
+  request.environment = environment;
+  if (program.notebook) request.code = program.notebook->code;
+  return request;
 }
 
 }  // namespace cohabit

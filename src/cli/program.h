@@ -2,6 +2,8 @@
 // (-m), a notebook.
 #pragma once
 
+#include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +25,14 @@ struct Program {
   std::optional<python::Notebook> notebook;
 };
 
+// [ENV] [PROGRAM [ARGUMENT...]] and -m, as they are given: each word may be left out, and then the
+// next stands in its place.
+struct TargetWords {
+  std::array<std::string, 2> words;
+  std::vector<std::string> arguments;
+  std::string module;
+};
+
 // Of the words [ENV] [PROGRAM [ARGUMENT...]]: a file that ends in .py or .ipynb is a program, what
 // stands before it is the environment. With `module` (-m) the words after ENV are its arguments.
 struct Targets {
@@ -37,5 +47,17 @@ Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& 
 Result<std::optional<Program>> read_program(const Tree& tree, const Targets& targets,
                                             const std::string& module,
                                             const PythonVariables& variables);
+
+// Both.
+struct Target {
+  std::string environment;  // empty: to be found
+  std::optional<Program> program;
+};
+Result<Target> read_target(const Tree& tree, const TargetWords& given,
+                           const PythonVariables& variables);
+
+// How it is planned, with these variables.
+python::PlanRequest request_of(const Program& program,
+                               const std::map<std::string, std::string>& environment);
 
 }  // namespace cohabit

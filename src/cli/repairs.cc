@@ -152,14 +152,15 @@ Result<void> RepairCase::prepare() {
 }
 
 SearchResult RepairCase::search() {
-  if (!request_.replay.empty() || request_.program) return search_repairs(facts(), orders_, {}, {});
+  if (!request_.replay.empty()) return search_repairs(facts(), orders_, {}, {});
   const Planner planner = [&](const Order& order, const Variables& environment) {
-    python::PlanRequest wanted;
+    python::PlanRequest wanted = request_.program.value_or(python::PlanRequest());
     wanted.imports = order.imports;
     wanted.environment = variables_;
     for (const auto& [name, value] : environment) wanted.environment[name] = value;
     return plan(wanted, order.imports);
   };
+  if (request_.program) return search_repairs(facts(), orders_, {}, planner);
   more_.plan = [&](const std::vector<std::string>& imports) { return plan_imports(imports); };
   if (asked_ == 1) {
     more_.others = other_orders(request_.imports);
@@ -281,6 +282,7 @@ report::RepairReport RepairCase::run() {
   report.environment = world_.python ? world_.python->prefix : "";
   report.python = world_.python ? world_.python->version : "";
   report.program = orders_.empty() ? "" : orders_[0].trace.start.program;
+  report.title = request_.title.empty() ? report.program : request_.title;
   report.simulations = result.judged;
   add_findings(result, report);
   add_environment_findings(report);

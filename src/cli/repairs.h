@@ -22,6 +22,7 @@ struct RepairRequest {
   bool effects = true;                         // say what the repairs move and cost
   bool cache = true;                           // plans are kept from one run to the next
   std::optional<python::PlanRequest> program;  // in place of imports
+  std::string title;                           // how the program is started
 };
 
 Result<report::RepairReport> find_repairs(const RepairRequest& request);

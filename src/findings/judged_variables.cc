@@ -61,22 +61,8 @@ void add_all_notes(const EnvironmentCase& examined, JudgedVariable& variable) {
     add_directory_note(examined, value, variable);
 }
 
-}  // namespace
-
-std::string_view verdict_name(VariableVerdict verdict) {
-  switch (verdict) {
-    case VariableVerdict::kUnread:
-      return "unread";
-    case VariableVerdict::kMisspelled:
-      return "misspelled";
-    case VariableVerdict::kContradicting:
-      return "contradicting";
-    default:
-      return "read";
-  }
-}
-
-VariableJudgement judge_each_variable(const EnvironmentCase& examined) {
+// Who reads each, whatever it is set to.
+VariableJudgement judge_names(const EnvironmentCase& examined) {
   VariableJudgement result;
   const SetVariables set = judge_variables(examined);
   for (const auto& [name, by] : set.read)
@@ -87,6 +73,36 @@ VariableJudgement judge_each_variable(const EnvironmentCase& examined) {
     result.variables.push_back({name, VariableVerdict::kMisspelled, meant + " is meant?", {}});
   std::sort(result.variables.begin(), result.variables.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
+  result.findings = named_by(*find_rule_by_code("EV001"), unread_variables(set));
+  return result;
+}
+
+void add_findings(std::vector<Finding> findings, VariableJudgement& result) {
+  result.findings.insert(result.findings.end(), std::make_move_iterator(findings.begin()),
+                         std::make_move_iterator(findings.end()));
+  std::stable_sort(result.findings.begin(), result.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+}
+
+}  // namespace
+
+std::string_view verdict_name(VariableVerdict verdict) {
+  switch (verdict) {
+    case VariableVerdict::kUnread:
+      return "unread";
+    case VariableVerdict::kMisspelled:
+      return "misspelled";
+    case VariableVerdict::kContradicting:
+      return "contradicting";
+    case VariableVerdict::kTooLate:
+      return "too late";
+    default:
+      return "read";
+  }
+}
+
+VariableJudgement judge_each_variable(const EnvironmentCase& examined) {
+  VariableJudgement result = judge_names(examined);
   const Rule* contradicting = find_rule_by_code("EV002");
   const std::vector<Finding> contradictions =
       named_by(*contradicting, contradicting->check_environment(examined));
@@ -96,11 +112,35 @@ VariableJudgement judge_each_variable(const EnvironmentCase& examined) {
       variable.verdict = VariableVerdict::kContradicting;
     if (variable.verdict != VariableVerdict::kUnread) add_all_notes(examined, variable);
   }
-  result.findings = named_by(*find_rule_by_code("EV001"), unread_variables(set));
-  result.findings.insert(result.findings.end(), contradictions.begin(), contradictions.end());
-  std::stable_sort(result.findings.begin(), result.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  add_findings(contradictions, result);
   return result;
+}
+
+void add_set_by_program(const EnvironmentCase& named, std::vector<Finding> too_late,
+                        VariableJudgement& judgement) {
+  VariableJudgement by_name = judge_names(named);
+  const auto find = [](VariableJudgement& in, const std::string& name) {
+    return std::find_if(in.variables.begin(), in.variables.end(),
+                        [&](const JudgedVariable& variable) { return variable.name == name; });
+  };
+  for (const auto& [name, place] : named.options.variables) {
+    const bool is_late = std::any_of(too_late.begin(), too_late.end(), [&](const Finding& finding) {
+      return mentions(finding, name);
+    });
+    const auto judged = find(by_name, name);
+    if (judged == by_name.variables.end() && !is_late) continue;  // concerns no framework
+    if (find(judgement, name) == judgement.variables.end())
+      judgement.variables.push_back(judged == by_name.variables.end()
+                                        ? JudgedVariable{name, VariableVerdict::kRead, "", {}}
+                                        : std::move(*judged));
+    const auto known = find(judgement, name);
+    if (is_late) known->verdict = VariableVerdict::kTooLate;
+    known->notes.insert(known->notes.begin(), "set in " + place);
+  }
+  std::sort(judgement.variables.begin(), judgement.variables.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  add_findings(std::move(by_name.findings), judgement);
+  add_findings(std::move(too_late), judgement);
 }
 
 }  // namespace cohabit

@@ -11,7 +11,7 @@
 
 namespace cohabit {
 
-enum class VariableVerdict : uint8_t { kRead, kUnread, kMisspelled, kContradicting };
+enum class VariableVerdict : uint8_t { kRead, kUnread, kMisspelled, kContradicting, kTooLate };
 std::string_view verdict_name(VariableVerdict verdict);
 
 struct JudgedVariable {
@@ -26,5 +26,10 @@ struct VariableJudgement {
   std::vector<Finding> findings;          // of the rules about variables (EV)
 };
 VariableJudgement judge_each_variable(const EnvironmentCase& examined);
+
+// Those that a program sets itself, by their names: in `named` each variable's value is the place
+// where it does, and what it sets is not known. `too_late`: what EV003 says of it.
+void add_set_by_program(const EnvironmentCase& named, std::vector<Finding> too_late,
+                        VariableJudgement& judgement);
 
 }  // namespace cohabit

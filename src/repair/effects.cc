@@ -135,6 +135,11 @@ Effects compute_effects(const JudgedProcess& before, const JudgedProcess& after,
   Effects effects;
   MovedKinds kinds;
   Comparison(before, after).fill(effects, kinds);
+  for (const auto& [name, value] : repair.variables)
+    if (name == "LD_LIBRARY_PATH" && !value.empty())
+      effects.risks.push_back(
+          "the libraries in these directories come before those that a RUNPATH or the system has, "
+          "in every process that is started");
   for (const std::string& name : repair.preloads) add_preload_costs(after, name, effects);
   if (!repair.flags.empty())
     effects.costs.push_back("libcohabit_preload.so compares the name that each dlopen is given");

@@ -53,7 +53,10 @@ JudgedProcess::JudgedProcess(const RepairFacts& facts, Order& order)
 
 JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, Trace trace,
                              std::unique_ptr<sim::Simulation> simulation)
-    : counts_latent_(facts.counts_latent),
+    : distributions_(facts.distributions),
+      images_(facts.images),
+      machine_(facts.machine),
+      counts_latent_(facts.counts_latent),
       trace_(std::move(trace)),
       simulation_(simulation ? std::move(simulation) : simulate(facts, order)),
       ownership_(own(facts, order.imports)),

@@ -73,6 +73,11 @@ class JudgedProcess {
   const Captures& captures() const { return captures_; }
   const Trace& trace() const { return trace_; }
   const std::vector<Finding>& findings() const { return findings_; }
+  // Of the environment.
+  const Distributions& distributions() const { return distributions_; }
+  ImageId open(const std::string& path) const {
+    return images_.open(path, machine_.elf_machine).image;
+  }
   // Whether it is to be cleared.
   bool counts(const Finding& finding) const { return cohabit::counts(finding, counts_latent_); }
 
@@ -83,6 +88,9 @@ class JudgedProcess {
   std::unique_ptr<sim::Simulation> simulate(const RepairFacts& facts, const Order& order) const;
   Ownership own(const RepairFacts& facts, const std::vector<std::string>& imports) const;
 
+  const Distributions& distributions_;
+  Images& images_;
+  const Machine& machine_;
   bool counts_latent_;
   Trace trace_;
   std::unique_ptr<sim::Simulation> simulation_;

@@ -5,11 +5,16 @@
 //  - the consumer's own provider was first mapped inside the scope of another library: map it
 //    before, which at launch is LD_PRELOAD.
 // Which of the two it was is not asked here: all are proposed, and the simulation decides.
+// A library that is not found may lie in another package, whose directory LD_LIBRARY_PATH can name.
 #include "repair/proposals.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_map>
+
+#include "base/paths.h"
 
 namespace cohabit {
 namespace {
@@ -17,6 +22,7 @@ namespace {
 using sim::ObjectId;
 
 constexpr int kRtldGlobal = 0x100;
+constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 // Enough for every module of an environment that brings its own thread-local variables.
 constexpr std::string_view kTlsTunable = "glibc.rtld.optional_static_tls=16384";
 
@@ -31,6 +37,7 @@ class Collector {
     propose_deepbind(group.consumer);
   }
   void look_at(const Finding& finding);
+  void look_at_failed_opens();
   std::vector<Repair> take();
 
  private:
@@ -41,6 +48,8 @@ class Collector {
   void propose_preload(ObjectId own);
   void propose_drops(ObjectId provider);
   void propose_deepbind(ObjectId consumer);
+  std::vector<std::string> directories_of(const std::string& missing) const;
+  std::string variable(std::string_view name) const;
 
   const JudgedProcess& process_;
   const std::vector<sim::Object>& objects_;
@@ -86,21 +95,60 @@ void Collector::propose_deepbind(ObjectId consumer) {
   add(std::move(repair));
 }
 
+std::string Collector::variable(std::string_view name) const {
+  for (const auto& [key, text] : process_.trace().start.environment)
+    if (key == name) return text;
+  return "";
+}
+
+// Where installed packages have a file of this name, and what it needs in turn.
+std::vector<std::string> Collector::directories_of(const std::string& missing) const {
+  std::unordered_map<std::string, std::string> installed;
+  for (const Distribution& distribution : process_.distributions().all())
+    for (const std::string& path : distribution.native_files)
+      installed.try_emplace(last_part(path), path);
+  std::vector<std::string> directories;
+  std::vector<std::string> wanted = {missing};
+  for (size_t at = 0; at < wanted.size(); at++) {
+    const auto found = installed.find(wanted[at]);
+    if (found == installed.end()) continue;
+    const std::string directory = directory_of(found->second);
+    if (std::find(directories.begin(), directories.end(), directory) == directories.end())
+      directories.push_back(directory);
+    const ImageId image = process_.open(found->second);
+    if (image == kNone) continue;
+    for (const elf::Dependency& needed : process_.simulation().images()[image].elf.dependencies)
+      if (std::find(wanted.begin(), wanted.end(), needed.name) == wanted.end())
+        wanted.emplace_back(needed.name);
+  }
+  return directories;
+}
+
+void Collector::look_at_failed_opens() {
+  constexpr std::string_view kNotFound = ": cannot open shared object file";
+  for (const sim::CallResult& result : process_.simulation().results()) {
+    const size_t end = result.error.find(kNotFound);
+    if (!result.failed || end == std::string::npos) continue;
+    const auto directories = directories_of(result.error.substr(0, end));
+    if (directories.empty()) continue;
+    const std::string before = variable(kLibraryPath);
+    Repair repair;
+    repair.variables.emplace_back(kLibraryPath, fmt::format("{}{}{}", fmt::join(directories, ":"),
+                                                            before.empty() ? "" : ":", before));
+    add(std::move(repair));
+  }
+}
+
 void Collector::look_at(const Finding& finding) {
   if (!process_.counts(finding)) return;
-  const auto& environment = process_.trace().start.environment;
-  const auto value = [&](std::string_view name) {
-    for (const auto& [key, text] : environment)
-      if (key == name) return text;
-    return std::string();
-  };
-  if (!value("LD_LIBRARY_PATH").empty()) {
+  if (finding.code == "LD201") look_at_failed_opens();
+  if (!variable(kLibraryPath).empty()) {
     Repair repair;
-    repair.variables.emplace_back("LD_LIBRARY_PATH", "");
+    repair.variables.emplace_back(kLibraryPath, "");
     add(std::move(repair));
   }
   if (finding.code == "LD204") {
-    const std::string before = value("GLIBC_TUNABLES");
+    const std::string before = variable("GLIBC_TUNABLES");
     Repair repair;
     repair.variables.emplace_back(
         "GLIBC_TUNABLES",

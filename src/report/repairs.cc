@@ -58,17 +58,23 @@ std::string move_lines(const RepairReport& report, const RepairRow& row) {
   return text;
 }
 
+// The program that was looked at, or one that stands for all.
+std::string command_of(const RepairReport& report) {
+  constexpr std::string_view kPython = "python ";
+  return report.program +
+         (report.title.starts_with(kPython) ? report.title.substr(kPython.size() - 1) : " app.py");
+}
+
 // What is typed to have it.
 std::string how(const RepairReport& report, const RepairRow& row) {
   const Repair& repair = row.repair;
   if (!repair.package.empty() || !repair.processes.empty()) return "";
   if (!repair.order.empty())
     return fmt::format("        python -c 'import {}'\n", fmt::join(repair.order, ", "));
-  const std::string& program = report.program;
+  const std::string command = command_of(report);
   if (repair.flags.empty() && repair.variables.empty())
-    return fmt::format("        LD_PRELOAD={} {} app.py\n", fmt::join(repair.preloads, ":"),
-                       program);
-  return fmt::format("        cohabit run -- {} app.py\n", program);
+    return fmt::format("        LD_PRELOAD={} {}\n", fmt::join(repair.preloads, ":"), command);
+  return fmt::format("        cohabit run -- {}\n", command);
 }
 
 // What changes packages is no other way to the same end where something else was to be repaired.
@@ -137,7 +143,7 @@ std::string full(const RepairReport& report, bool colour) {
   for (const Order& order : report.orders)
     text += fmt::format("{}: {}\n",
                         order.imports.empty()
-                            ? report.program
+                            ? report.title
                             : fmt::format("import {}", fmt::join(order.imports, ", ")),
                         order.verdict);
   for (const std::string& unknown : report.unknowns) text += fmt::format("unknown: {}\n", unknown);

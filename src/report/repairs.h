@@ -25,6 +25,7 @@ struct RepairReport {
   std::string environment;  // its path
   std::string python;       // version
   std::string program;      // the interpreter
+  std::string title;        // what is run where there are no imports to name
   std::vector<Order> orders;
   std::vector<Finding> findings;             // errors; where there is none, latent splits
   std::vector<std::string> finding_classes;  // launch, package, machine; as findings

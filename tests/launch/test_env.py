@@ -414,6 +414,36 @@ def test_check_names_what_is_wrong(cohabit: str, env: Env, clean: dict[str, str]
                         "PYTORCH_CUDA_ALLOC_CONF": "contradicting"}
 
 
+def test_check_looks_at_what_a_program_sets(cohabit: str, env: Env, clean: dict[str, str], tmp_path: Path) -> None:
+    """The settings that a program makes itself are judged as those of the shell are, and when it makes them."""
+    env.torch("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+    env.distribution("hub", "1.0")
+    env.file("hub/__init__.py", "import os\nhome = os.environ.get('HUB_HOME')\n")
+    program = tmp_path / "gpu fix.py"
+    program.write_text("import os\nimport hub\n"
+                       "os.environ['LD_LIBRARY_PATH'] = '/usr/local/cuda/lib64'\n"
+                       "os.environ['CUDA_MODULE_LOADING'] = 'LAZY'\n"
+                       "os.environ['TF_GPU_THREAD_PER_CORE'] = '2'\n"
+                       "os.environ['PYTORCH_ALLOC_CONF'] = 'max_split_size_mb:128'\n"
+                       "os.environ['HUB_HOME'] = '/data'\n"
+                       "os.environ['MINE'] = 'secret'\n")
+    variables = clean | {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}
+    done = call(cohabit, "env", "--check", str(env.place), str(program), "--format", "json", variables=variables)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    schema = Path(__file__).resolve().parent.parent.parent / "data" / "schema" / "env.schema.json"
+    jsonschema.validate(report, json.loads(schema.read_text()))
+    assert {one["name"]: one["verdict"] for one in report["checked"]} == {
+        "CUDA_MODULE_LOADING": "read", "HUB_HOME": "too late", "LD_LIBRARY_PATH": "too late",
+        "PYTORCH_ALLOC_CONF": "read", "PYTORCH_CUDA_ALLOC_CONF": "read", "TF_GPU_THREAD_PER_CORE": "unread"}
+    assert sorted(one["code"] for one in report["findings"]) == ["EV001", "EV003", "EV003"]
+    notes = {one["name"]: one["notes"] for one in report["checked"]}
+    assert notes["CUDA_MODULE_LOADING"] == [f"set in line 4 of {program}"]
+    assert "secret" not in done.stdout and "lib64" not in done.stdout
+    refused = call(cohabit, "env", str(env.place), str(program), variables=variables)
+    assert refused.returncode == 2 and "--check" in refused.stderr
+
+
 def test_check_looks_where_xla_flags_point(cohabit: str, env: Env, clean: dict[str, str], tmp_path: Path) -> None:
     env.tensorflow()
     _, _, text = checked(cohabit, env, clean | {"XLA_FLAGS": f"--xla_gpu_cuda_data_dir={tmp_path}"})

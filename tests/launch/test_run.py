@@ -81,6 +81,10 @@ def test_own_failures_and_the_commands(cohabit: str, tmp_path: Path) -> None:
     assert run(cohabit, "--repair", "none", "--", str(tmp_path / "missing")).returncode == 127
     assert run(cohabit, "--repair", "none", "--", str(tmp_path / "not-executable")).returncode == 126
     assert run(cohabit, "--repair", "none", "--", "true").returncode == 0
+    for wrong in (["--no-such-option", "--", "true"], ["--imports", "a b", "--", "true"], ["--write"], [],
+                  ["--gpu-memory", "torch=120%", "--", sys.executable, "-V"],
+                  ["--defer", "torch.nn", "--", sys.executable, "-V"]):
+        assert run(cohabit, *wrong).returncode == 125, wrong
 
 
 def test_a_program_that_is_no_python(cohabit: str, tmp_path: Path) -> None:
@@ -100,6 +104,15 @@ def test_installed_where_a_path_has_spaces(cohabit: str, tmp_path: Path, rules: 
                "print(open('/proc/self/maps').read().count('libcohabit_preload.so') > 0)",
                env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path / "runtime")})
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_written_script_takes_no_commands_from_names(cohabit: str, tmp_path: Path) -> None:
+    """The name of a library may hold any bytes, a newline too."""
+    rules, script = tmp_path / "rules", tmp_path / "run_app.sh"
+    rules.write_text(RULES + "dlopen -global /x/a%0atouch%20caught%0a.so\n")
+    assert run(cohabit, "--repair", str(rules), "--write", str(script), "--", "/bin/true").returncode == 0
+    subprocess.run([str(script)], check=True, cwd=tmp_path)
+    assert not (tmp_path / "caught").exists()
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")

@@ -59,6 +59,19 @@ def test_outcomes(verify, module: str) -> None:
     assert time.monotonic() - begin < 90
 
 
+def test_round_trips(verify, tmp_path: Path) -> None:
+    """Of a package that was asked for, and of pictures' that an import has brought."""
+    (tmp_path / "brotli.py").write_text("def compress(text): return text\ndef decompress(text): return text[1:]\n")
+    status, (run,) = verify("--imports", "brotli")
+    assert (status, run["outcome"]) == (1, "wrong-result") and "a text through brotli comes back as another" in run["detail"]
+    (tmp_path / "PIL").mkdir()
+    (tmp_path / "PIL/__init__.py").write_text("")
+    (tmp_path / "PIL/Image.py").write_text("def new(*words): raise ValueError('no pictures today')\n")
+    (tmp_path / "drawing.py").write_text("import PIL\n")
+    status, (run,) = verify("--imports", "drawing")
+    assert (status, run["outcome"], run["detail"]) == (1, "exception", 'ValueError: no pictures today, at "compute with PIL"')
+
+
 def test_each_alone_and_every_pair(verify) -> None:
     status, runs = verify("--with", "calm_module,json")
     assert [run["imports"] for run in runs] == [["calm_module"], ["json"], ["calm_module", "json"],
@@ -135,14 +148,14 @@ def test_versions_of_loaded_libraries(verify) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="older Pythons cannot tell which distribution brings a module")
 def test_a_module_of_another_version_than_its_metadata(verify, tmp_path: Path) -> None:
-    for name, version in (("told", "2.0"), ("same", "2.0+local")):
+    for name, version in (("told", "2.0"), ("same", "2.0+local"), ("built", "2.0-1234-release")):
         (tmp_path / f"{name}_module.py").write_text(f"__version__ = '{version}'\n")
         info = tmp_path / f"{name}-2.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {'1.0' if name == 'told' else '2.0'}\n")
         (info / "RECORD").write_text(f"{name}_module.py,,\n")
         (info / "top_level.txt").write_text(f"{name}_module\n")
-    _, (run,) = verify("--imports", "told_module,same_module")
+    _, (run,) = verify("--imports", "told_module,same_module,built_module")
     assert run["outcome"] == "ok" and run["other_metadata"] == {"told_module": "told 1.0"}
 
 
