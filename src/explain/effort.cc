@@ -8,9 +8,10 @@ namespace cohabit::explain {
 namespace {
 
 // Bytes shown to expressions: about a nanosecond each.
-constexpr size_t kFirstIncome = size_t{16} << 20;
-constexpr uint32_t kAlways = 16;   // tries of each pattern, whatever they cost
-constexpr uint32_t kInVain = 500;  // until it rests first
+constexpr size_t kFirstIncome = size_t{4} << 20;
+constexpr size_t kFree = size_t{16} << 10;  // of each pattern
+constexpr size_t kTry = 200;                // what a try costs besides
+constexpr uint32_t kInVain = 500;           // until it rests first
 constexpr uint32_t kAgainInVain = 50;
 constexpr size_t kFirstRest = size_t{64} << 10;
 constexpr size_t kLongestRest = size_t{4} << 20;
@@ -43,8 +44,9 @@ Triggers::Triggers(const Needs& needs, const std::vector<Pattern>& patterns)
   }
 }
 
-Effort::Effort(const Triggers& triggers)
+Effort::Effort(const Triggers& triggers, bool may_rest)
     : triggers_(triggers),
+      may_rest_(may_rest),
       states_(triggers.choices.size()),
       wanted_by_(triggers.uses.size()),
       income_(kFirstIncome) {
@@ -82,19 +84,24 @@ void Effort::rest(size_t pattern) {
   state.until = passed_ + state.rest;
 }
 
-void Effort::tried(size_t pattern, bool in_vain) {
+bool Effort::is_dear(const State& state) const {
+  return state.shown >= kFree && spent_ > income_;
+}
+
+void Effort::tried(size_t pattern, size_t bytes, bool in_vain) {
   State& state = states_[pattern];
   state.look = look_;
-  state.tries++;
-  if (in_vain && --state.left == 0) rest(pattern);
-  if (state.tries >= kAlways && is_poor()) set_wanted(pattern, false);
+  state.shown += kTry + bytes;
+  spent_ += kTry + bytes;
+  if (in_vain && may_rest_ && --state.left == 0) rest(pattern);
+  if (is_dear(state)) set_wanted(pattern, false);
 }
 
 void Effort::end_look(int word) {
   for (const Triggers::Use& use : triggers_.uses[static_cast<size_t>(word)]) {
     const State& state = states_[use.pattern];
     if (state.is_wanted && state.choice == use.choice && state.look != look_)
-      tried(use.pattern, true);
+      tried(use.pattern, 0, true);
   }
 }
 
@@ -104,12 +111,11 @@ void Effort::found_often(size_t pattern) {
 }
 
 bool Effort::pass(size_t bytes) {
-  income_ += bytes - passed_;
+  income_ += (bytes - passed_) / 2;
   passed_ = bytes;
   for (size_t pattern = 0; pattern < states_.size(); pattern++) {
     const State& state = states_[pattern];
-    const bool may_be = state.tries < kAlways || !is_poor();
-    set_wanted(pattern, may_be && !state.is_done && state.until <= passed_);
+    set_wanted(pattern, !state.is_done && !is_dear(state) && state.until <= passed_);
   }
   return std::exchange(has_changed_, false);
 }

@@ -2,7 +2,7 @@
 // that have all literals of a pattern and do not match. To try each costs up to a hundred times
 // what it costs to read it, so that a pattern that is tried in vain again and again rests for some
 // of the text, for longer each time; and all tries together cost no more than a share of the text's
-// size. What rests is not even searched for (literals.h). A pattern is always tried a few times.
+// size. What rests is not even searched for (literals.h). A few tries of each pattern are free.
 // A pattern that needs several literals is searched for by one of them, and by another one where
 // the first is frequent and the others are not there.
 #pragma once
@@ -30,13 +30,15 @@ struct Triggers {
 
 class Effort {
  public:
-  explicit Effort(const Triggers& triggers);
+  // Where nothing rests, the share of the text's size is the only limit.
+  Effort(const Triggers& triggers, bool may_rest);
 
   bool is_wanted(size_t pattern) const { return states_[pattern].is_wanted; }
   bool is_wanted_word(int word) const { return wanted_by_[static_cast<size_t>(word)] > 0; }
+  // For what a look at a line costs, in bytes that are shown to an expression.
   void pay(size_t bytes) { spent_ += bytes; }
   void begin_look() { look_++; }
-  void tried(size_t pattern, bool in_vain);
+  void tried(size_t pattern, size_t bytes, bool in_vain);
   // A line was looked at because of this word: what else was to be tried lacks other literals.
   void end_look(int word);
   void found_often(size_t pattern);
@@ -45,19 +47,20 @@ class Effort {
 
  private:
   struct State {
-    uint32_t tries = 0;
+    size_t shown = 0;   // bytes
     uint32_t left = 0;  // tries in vain until it rests
     uint16_t choice = 0;
-    uint64_t look = 0;  // in which it was tried last
+    uint64_t look = 0;           // in which it was tried last
     size_t rest = 0, until = 0;  // bytes
     bool is_wanted = true, is_done = false;
   };
   void set_wanted(size_t pattern, bool wanted);
   void count(size_t pattern, bool wanted);
   void rest(size_t pattern);
-  bool is_poor() const { return spent_ > income_; }
+  bool is_dear(const State& state) const;
 
   const Triggers& triggers_;
+  bool may_rest_ = true;
   std::vector<State> states_;
   std::vector<uint16_t> wanted_by_;  // by word: so many patterns
   uint64_t look_ = 0;

@@ -30,9 +30,7 @@ constexpr size_t kMostFrames = 10;
 // follows them may differ.
 constexpr unsigned kSameLines = 8;
 constexpr size_t kLastLines = 20;
-// In bytes that are shown to an expression (effort.h): what a try and what a look cost besides.
-constexpr size_t kTry = 200;
-constexpr size_t kLook = 500;
+constexpr size_t kLook = 500;  // what a look at a line costs, in bytes shown to an expression
 // Two places of the text are compared where that lately was of use.
 constexpr size_t kLinesBack = 16;  // a window's, and empty ones
 constexpr size_t kWorthComparing = 2048;
@@ -43,7 +41,8 @@ constexpr unsigned kLongestWait = 63;
 constexpr size_t kSmall = size_t{8} << 20;  // in one part
 constexpr size_t kPart = size_t{64} << 20;  // at most
 // The end of a text says most: a part of its own, for which nothing was seen before.
-constexpr size_t kEnd = size_t{1} << 20;
+constexpr size_t kHasEnd = size_t{1} << 20;
+constexpr size_t kEnd = size_t{32} << 10;
 
 // Of a traceback; those of a crash ("line 7 in f") say where it was.
 bool is_import_frame(std::string_view line) {
@@ -88,11 +87,11 @@ struct Matcher::Expression {
 };
 
 struct Matcher::Search {
-  Search(const Matcher& matcher, std::string_view searched)
+  Search(const Matcher& matcher, std::string_view searched, bool is_end)
       : text(searched),
         counts(matcher.patterns_.size()),
         met(*matcher.needs_),
-        effort(*matcher.triggers_) {}
+        effort(*matcher.triggers_, !is_end) {}
   std::string_view text;
   std::vector<Match> matches;
   std::vector<uint32_t> counts;  // by pattern
@@ -219,8 +218,11 @@ void Matcher::try_expressions(Search& search, Look look, bool wanted,
   };
   for (const size_t id : search.met.of(search.words, is_asked_for)) {
     const bool is_found = matches(id, search.window);
-    search.effort.pay(kTry + shown_of(search.window, id).size());
-    if (wanted) search.effort.tried(id, !is_found);
+    const size_t shown = shown_of(search.window, id).size();
+    if (wanted)
+      search.effort.tried(id, shown, !is_found);
+    else
+      search.effort.pay(shown);
     if (is_found) found.push_back(id);
   }
 }
@@ -317,8 +319,9 @@ void Matcher::search_end(std::string_view text, std::vector<Match>& matches) con
 }
 
 std::vector<Match> Matcher::find(std::string_view text) const {
-  const size_t large = text.size() < kSmall ? 0 : 2 * (text.size() / (2 * kPart) + 1);
-  const size_t parts = large + 1;
+  const bool has_end = text.size() >= kHasEnd;
+  const size_t large = text.size() < kSmall ? 1 : 2 * (text.size() / (2 * kPart) + 1);
+  const size_t parts = large + (has_end ? 1 : 0);
   // A part ends with a line.
   const auto begin_of = [&](size_t part) {
     if (part == 0 || part == parts) return part == 0 ? 0 : text.size();
@@ -326,7 +329,7 @@ std::vector<Match> Matcher::find(std::string_view text) const {
   };
   std::vector<std::vector<Match>> found(parts);
   together(parts, [&](size_t part) {
-    Search search(*this, text);
+    Search search(*this, text, has_end && part == large);
     search_part(search, begin_of(part), begin_of(part + 1));
     found[part] = std::move(search.matches);
   });
