@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBlock = 4;
 constexpr size_t kLast = Literals::kShortest - kBlock;  // of the window's last block
 constexpr size_t kMostSteps = 8;                        // between two looks at the end of a part
-constexpr size_t kMostShift = kLast + 1;
+static_assert(Literals::kMostShift == kLast + 1);
 constexpr uint32_t kFold = 0x20202020;  // letters become lower case; the table allows for the rest
 
 uint32_t hash_of(const char* block, unsigned bits) {
@@ -32,13 +32,10 @@ bool same_eight(const char* text, const char* word) {
 }  // namespace
 
 Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
-  shift_.fill(kLast + 1);
+  shifts_.fill(kMostShift);
   std::vector<std::vector<uint32_t>> buckets(size_t{1} << kHeadBits);
   for (uint32_t i = 0; i < words_.size(); i++) {
-    for (size_t at = 0; at <= kLast; at++) {
-      uint8_t& shift = shift_[hash_of(words_[i].data() + at, kBits)];
-      shift = std::min(shift, static_cast<uint8_t>(kLast - at));
-    }
+    add_shifts(words_[i], shifts_);
     buckets[hash_of_head(EightBytes::load(words_[i].data()).bytes)].push_back(i);
   }
   first_.reserve(buckets.size() + 1);
@@ -48,6 +45,13 @@ Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
       entries_.push_back({EightBytes::load(words_[word].data()).bytes, word});
   }
   first_.push_back(static_cast<uint32_t>(entries_.size()));
+}
+
+void Literals::add_shifts(const std::string& word, Shifts& shifts) {
+  for (size_t at = 0; at <= kLast; at++) {
+    uint8_t& shift = shifts[hash_of(word.data() + at, kBits)];
+    shift = std::min(shift, static_cast<uint8_t>(kLast - at));
+  }
 }
 
 uint32_t Literals::hash_of_head(uint64_t head) {
@@ -77,7 +81,7 @@ bool Literals::any_begins(std::string_view text, size_t at) const {
 
 size_t Literals::find(std::string_view text, size_t from) const {
   for (size_t at = from; at + kShortest <= text.size();) {
-    const uint8_t shift = shift_[hash_of(text.data() + at + kLast, kBits)];
+    const uint8_t shift = shifts_[hash_of(text.data() + at + kLast, kBits)];
     if (shift == 0 && any_begins(text, at)) return at;
     at += std::max<size_t>(shift, 1);
   }
@@ -92,14 +96,14 @@ void Literals::words_at(std::string_view text, size_t at, std::vector<int>& word
 }
 
 LiteralScan::LiteralScan(const Literals& literals, std::string_view text, size_t begin, size_t end)
-    : literals_(literals), text_(text), from_(begin), end_(end) {
-  for (Lane& lane : lanes_) lane.candidates.resize(kLane + kMostSteps * kMostShift);
+    : literals_(literals), shifts_(literals.shifts_), text_(text), from_(begin), end_(end) {
+  for (Lane& lane : lanes_) lane.candidates.resize(kLane + kMostSteps * Literals::kMostShift);
 }
 
 // Without a branch: whether the place is kept depends on the text and cannot be predicted.
 inline void LiteralScan::step(Lane& lane) const {
   const uint32_t hash = hash_of(text_.data() + lane.at + kLast, Literals::kBits);
-  const uint8_t shift = literals_.shift_[hash];
+  const uint8_t shift = shifts_[hash];
   lane.candidates[lane.count] = static_cast<uint32_t>(lane.at - from_);
   lane.count += shift == 0;
   lane.at += shift + (shift == 0);
@@ -121,7 +125,7 @@ const std::vector<size_t>& LiteralScan::next_block() {
     begin += kLane;
   }
   while (std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-    return lane.at + kMostSteps * kMostShift <= lane.end;
+    return lane.at + kMostSteps * Literals::kMostShift <= lane.end;
   }))
     for (size_t i = 0; i < kMostSteps; i++)
       for (Lane& lane : lanes_) step(lane);

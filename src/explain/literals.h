@@ -14,6 +14,7 @@ class Literals {
  public:
   // Lower case; letters of the text are compared without case. None shorter than kShortest.
   static constexpr size_t kShortest = 8;
+  static constexpr size_t kMostShift = 5;
   explicit Literals(std::vector<std::string> words);
 
   // The first place at or after `from` where a word begins.
@@ -22,9 +23,13 @@ class Literals {
   // Adds the indexes of the words that begin at `at`.
   void words_at(std::string_view text, size_t at, std::vector<int>& words) const;
 
+  // How far a search goes on, by the last four bytes that it has seen.
+  static constexpr unsigned kBits = 15;
+  using Shifts = std::array<uint8_t, size_t{1} << kBits>;
+
  private:
   friend class LiteralScan;
-  static constexpr unsigned kBits = 15;
+  static void add_shifts(const std::string& word, Shifts& shifts);
   static constexpr unsigned kHeadBits = 14;
   static uint32_t hash_of_head(uint64_t head);  // in lower case
   // A word by its first eight bytes.
@@ -35,7 +40,7 @@ class Literals {
   bool begins(std::string_view text, size_t at, const Entry& entry, uint64_t head) const;
 
   std::vector<std::string> words_;
-  std::array<uint8_t, size_t{1} << kBits> shift_;  // how far to go on, by the last four bytes
+  Shifts shifts_;
   std::vector<uint32_t> first_;  // by hash of the first eight bytes: where they begin in entries_
   std::vector<Entry> entries_;
 };
@@ -44,7 +49,15 @@ class Literals {
 class LiteralScan {
  public:
   LiteralScan(const Literals& literals, std::string_view text, size_t begin, size_t end);
+  // From now on only words of which this says yes are searched for (others may be found too).
+  template <class Function>
+  void search_for(Function is_wanted) {
+    shifts_.fill(Literals::kMostShift);
+    for (size_t i = 0; i < literals_.words_.size(); i++)
+      if (is_wanted(static_cast<int>(i))) Literals::add_shifts(literals_.words_[i], shifts_);
+  }
   bool at_end() const { return from_ >= end_; }
+  size_t place() const { return from_; }
   // What is before this place is of no interest.
   void skip_to(size_t place) { from_ = std::max(from_, std::min(place, end_)); }
   // In order. Valid until the next call.
@@ -62,6 +75,7 @@ class LiteralScan {
   void run(Lane& lane) const;
 
   const Literals& literals_;
+  Literals::Shifts shifts_;
   std::string_view text_;
   size_t from_ = 0, end_ = 0;
   std::array<Lane, kLanes> lanes_;

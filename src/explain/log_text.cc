@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "base/eight_bytes.h"
 #include "base/read_file.h"
@@ -16,6 +17,7 @@ namespace cohabit::explain {
 namespace {
 
 constexpr char kEscape = '\x1b';
+constexpr size_t kSample = 4096;
 constexpr size_t kMostPasted = size_t{4}
                                << 20;  // larger texts are not looked through for GBK and strings
 constexpr size_t kMaxLine = 4096;      // looked at in one line, on either side of a match
@@ -49,16 +51,36 @@ std::string without_escapes(std::string_view text) {
   return result;
 }
 
-// Windows PowerShell writes UTF-16 with a byte order mark where one redirects. Surrogates are
-// written one by one: no message has them.
-std::string from_utf16(std::string_view text) {
-  const bool big = text[0] == '\xFE';
+// Windows PowerShell writes UTF-16 with a byte order mark where one redirects; parts of such files
+// have none. There, as good as every second byte of what programs print is zero.
+struct Utf16 {
+  bool big = false;
+  size_t begin = 0;
+};
+
+std::optional<Utf16> utf16_of(std::string_view text) {
+  if (text.starts_with("\xFF\xFE")) return Utf16{false, 2};
+  if (text.starts_with("\xFE\xFF")) return Utf16{true, 2};
+  const std::string_view sample = text.substr(0, kSample);
+  size_t first = 0, second = 0;
+  for (size_t at = 0; at + 1 < sample.size(); at += 2) {
+    first += sample[at] == 0;
+    second += sample[at + 1] == 0;
+  }
+  const size_t most = sample.size() / 2, many = (most + 1) / 2, few = most / 16;
+  if (most > 3 && second >= many && first <= few) return Utf16{false, 0};
+  if (most > 3 && first >= many && second <= few) return Utf16{true, 0};
+  return {};
+}
+
+// Surrogates are written one by one: no message has them.
+std::string from_utf16(std::string_view text, Utf16 of) {
   std::string result;
   result.reserve(text.size() / 2);
-  for (size_t at = 2; at + 1 < text.size(); at += 2) {
+  for (size_t at = of.begin; at + 1 < text.size(); at += 2) {
     const auto first = static_cast<unsigned char>(text[at]);
     const auto second = static_cast<unsigned char>(text[at + 1]);
-    append_utf8(result, big ? first << 8U | second : second << 8U | first);
+    append_utf8(result, of.big ? first << 8U | second : second << 8U | first);
   }
   return result;
 }
@@ -108,10 +130,6 @@ uint64_t line_ends(const char* at) {
   return bytes.equal_to('\n') | bytes.equal_to('\r');
 }
 
-bool is_utf16(std::string_view text) {
-  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
-}
-
 bool is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -150,8 +168,8 @@ LogText::LogText(std::string text) : own_(std::move(text)), cleaned_(true) {
 }
 
 void LogText::clean() {
-  if (is_utf16(text())) {
-    own_ = from_utf16(text());
+  if (const auto utf16 = utf16_of(text())) {
+    own_ = from_utf16(text(), *utf16);
     cleaned_ = true;
   }
   const std::string_view view = text();

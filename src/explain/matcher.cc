@@ -1,7 +1,8 @@
 // A log of 100 MB has a few lines that matter. What literals a text must contain for each
 // expression to match is known (needs.h); they are searched for in one pass (literals.h), and only
 // lines that contain one are shown to the expressions that it belongs to, together with the lines
-// after it: many messages go on there. Bytes are bytes (Latin-1): no encoding is wrong.
+// after it: many messages go on there. How often each is tried has a limit (effort.h). Bytes are
+// bytes (Latin-1): no encoding is wrong.
 #include "explain/matcher.h"
 
 #include <fmt/format.h>
@@ -12,9 +13,9 @@
 #include <iterator>
 #include <mutex>
 #include <tuple>
-#include <unordered_map>
 
 #include "base/together.h"
+#include "explain/effort.h"
 #include "explain/literals.h"
 #include "explain/log_text.h"
 #include "explain/needs.h"
@@ -28,11 +29,8 @@ constexpr size_t kMostFrames = 10;
 // The same line again, but for its numbers, says nothing new; so many are still looked at, for what
 // follows them may differ.
 constexpr unsigned kSameLines = 8;
-// Lines that are no repetition and have the same literals: the same expressions have been tried on
-// so many of them.
-constexpr uint32_t kSameLiterals = 500;
 constexpr size_t kLastLines = 20;
-constexpr size_t kRemembered = 1 << 14;
+constexpr size_t kLook = 500;  // what a look at a line costs, in bytes shown to an expression
 // Two places of the text are compared where that lately was of use.
 constexpr size_t kLinesBack = 16;  // a window's, and empty ones
 constexpr size_t kWorthComparing = 2048;
@@ -42,15 +40,9 @@ constexpr unsigned kLongestWait = 63;
 // processors, of one size, so that none is waited for.
 constexpr size_t kSmall = size_t{8} << 20;  // in one part
 constexpr size_t kPart = size_t{64} << 20;  // at most
-
-uint64_t hash_of(const std::vector<int>& words) {
-  uint64_t hash = words.size();
-  for (const int word : words) {
-    hash = (hash ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15U;
-    hash ^= hash >> 32U;
-  }
-  return hash;
-}
+// The end of a text says most: a part of its own, for which nothing was seen before.
+constexpr size_t kHasEnd = size_t{1} << 20;
+constexpr size_t kEnd = size_t{32} << 10;
 
 // Of a traceback; those of a crash ("line 7 in f") say where it was.
 bool is_import_frame(std::string_view line) {
@@ -95,15 +87,20 @@ struct Matcher::Expression {
 };
 
 struct Matcher::Search {
+  Search(const Matcher& matcher, std::string_view searched, bool is_end)
+      : text(searched),
+        counts(matcher.patterns_.size()),
+        met(*matcher.needs_),
+        effort(*matcher.triggers_, !is_end) {}
   std::string_view text;
   std::vector<Match> matches;
   std::vector<uint32_t> counts;  // by pattern
   Counts shapes;
-  std::unordered_map<uint64_t, uint32_t> looks;                   // by the literals of a line
-  std::unordered_map<uint64_t, std::vector<size_t>> expressions;  // by the literals of a window
+  MetNeeds met;
+  Effort effort;
   Places places;
-  std::vector<int> words;     // of the line that is looked at, or of its window
-  std::vector<int> going_on;  // those of patterns that go on
+  std::vector<int> at_hit;  // words
+  std::vector<int> words;   // of the window
   Window window;
   size_t next = 0;                // what is before was looked at
   size_t earlier = 0;             // where the line was last, if it was there before; npos
@@ -124,10 +121,7 @@ Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
         "these mechanisms are not the ones that the command was built with: build it again");
   matcher.literals_ = std::make_unique<Literals>(
       std::vector<std::string>(matcher.needs_->words.begin(), matcher.needs_->words.end()));
-  matcher.goes_on_.resize(matcher.needs_->words.size());
-  for (size_t i = 0; i < matcher.goes_on_.size(); i++)
-    matcher.goes_on_[i] = matcher.needs_->any_use(
-        i, [&](size_t pattern) { return matcher.patterns_[pattern].goes_on; });
+  matcher.triggers_ = std::make_unique<Triggers>(*matcher.needs_, matcher.patterns_);
   matcher.shapes_ = std::make_unique<Shapes>();
   for (const Pattern& pattern : matcher.patterns_) matcher.shapes_->name_numbers_of(pattern.text);
   matcher.first_last_line_ = matcher.patterns_.size();
@@ -152,14 +146,6 @@ void Matcher::words_of(std::string_view text, std::vector<int>& words) const {
     literals_->words_at(text, at, words);
   std::sort(words.begin(), words.end());
   words.erase(std::unique(words.begin(), words.end()), words.end());
-}
-
-const std::vector<size_t>& Matcher::expressions_for(Search& search,
-                                                    const std::vector<int>& words) const {
-  if (search.expressions.size() >= kRemembered) search.expressions.clear();
-  const auto [entry, is_new] = search.expressions.try_emplace(hash_of(words));
-  if (is_new) entry->second = needs_->met_by(words);
-  return entry->second;
 }
 
 // That each can be compiled was seen when the table of needs was made.
@@ -222,33 +208,38 @@ Match Matcher::match_of(size_t id, size_t line, size_t hit) const {
   return {of.mechanism, of.index, of.is_tell, static_cast<uint32_t>(id), line, hit};
 }
 
-// Of a line all matches are kept, or none: one of them may take the line from another.
-void Matcher::try_expressions(Search& search, size_t hit, Look look) const {
-  const auto is_wanted = [&](size_t id) {
-    return search.counts[id] < kMaxMatches && (look == Look::kAll || patterns_[id].goes_on);
+// Which patterns that can be there match. Those that are wanted, or the others.
+void Matcher::try_expressions(Search& search, Look look, bool wanted,
+                              std::vector<size_t>& found) const {
+  const auto is_asked_for = [&](size_t id) {
+    const bool is_wanted =
+        search.effort.is_wanted(id) && (look == Look::kAll || patterns_[id].goes_on);
+    return is_wanted == wanted;
   };
-  std::vector<size_t> found;
-  const auto try_those = [&](const std::vector<int>& words, bool wanted) {
-    for (const size_t id : expressions_for(search, words))
-      if (is_wanted(id) == wanted && matches(id, search.window)) found.push_back(id);
-  };
-  if (look == Look::kAll) {
-    try_those(search.words, true);
-  } else {
-    search.going_on.clear();
-    std::copy_if(search.words.begin(), search.words.end(), std::back_inserter(search.going_on),
-                 [this](int word) { return goes_on_[static_cast<size_t>(word)]; });
-    try_those(search.going_on, true);
+  for (const size_t id : search.met.of(search.words, is_asked_for)) {
+    const bool is_found = matches(id, search.window);
+    const size_t shown = shown_of(search.window, id).size();
+    if (wanted)
+      search.effort.tried(id, shown, !is_found);
+    else
+      search.effort.pay(shown);
+    if (is_found) found.push_back(id);
   }
+}
+
+// Of a line all matches are kept, or none: one of them may take the line from another.
+void Matcher::look_at_window(Search& search, size_t hit, Look look) const {
+  std::vector<size_t> found;
+  try_expressions(search, look, true, found);
   if (found.empty()) return;
-  try_those(search.words, false);
+  try_expressions(search, look, false, found);
   const auto place = [this](size_t id) {
     const Pattern& pattern = patterns_[id];
     return std::tuple(pattern.mechanism, pattern.is_tell, pattern.index);
   };
   std::sort(found.begin(), found.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
   for (const size_t id : found) {
-    search.counts[id]++;
+    if (++search.counts[id] == kMaxMatches) search.effort.found_often(id);
     search.matches.push_back(match_of(id, search.window.begin, hit));
   }
 }
@@ -259,12 +250,19 @@ void Matcher::look_at(Search& search, size_t hit) const {
   search.next = std::max({search.next, end, hit + 1});
   const Look look = look_for(search, begin, end);
   if (look == Look::kNone) return;
-  words_of(search.text.substr(begin, end - begin), search.words);
-  if (search.looks.size() >= kRemembered) search.looks.clear();
-  if (search.looks[hash_of(search.words)]++ >= kSameLiterals) return;
   search.window.move_to(search.text, hit);
   words_of(search.window.text, search.words);
-  try_expressions(search, hit, look);
+  search.effort.pay(kLook + search.window.text.size());
+  search.effort.begin_look();
+  look_at_window(search, hit, look);
+  for (const int word : search.at_hit) search.effort.end_look(word);
+}
+
+bool Matcher::is_wanted(Search& search, size_t hit) const {
+  search.at_hit.clear();
+  literals_->words_at(search.text, hit, search.at_hit);
+  return std::any_of(search.at_hit.begin(), search.at_hit.end(),
+                     [&](int word) { return search.effort.is_wanted_word(word); });
 }
 
 // The line was there before. Where the lines after it are those of the last time, but for their
@@ -283,7 +281,10 @@ void Matcher::follow(Search& search, size_t later, size_t earlier) const {
     }
     if (same == Shapes::Same::kButForNumbers || lines == 0) continue;
     const std::string_view text = search.text.substr(0, later);
-    if (const size_t hit = literals_->find(text, line); hit != text.npos) look_at(search, hit);
+    if (const size_t hit = literals_->find(text, line); hit != text.npos) {
+      search.at_hit.clear();
+      look_at(search, hit);
+    }
   }
   search.wait = later - begin < kWorthComparing ? std::min(2 * search.wait + 1, kLongestWait) : 0;
 }
@@ -291,8 +292,10 @@ void Matcher::follow(Search& search, size_t later, size_t earlier) const {
 void Matcher::search_part(Search& search, size_t begin, size_t end) const {
   LiteralScan scan(*literals_, search.text, begin, end);
   while (!scan.at_end()) {
+    if (search.effort.pass(scan.place() - begin))
+      scan.search_for([&](int word) { return search.effort.is_wanted_word(word); });
     for (const size_t hit : scan.next_block()) {
-      if (hit < search.next || !literals_->any_begins(search.text, hit)) continue;
+      if (hit < search.next || !is_wanted(search, hit)) continue;
       look_at(search, hit);
       if (search.earlier != search.text.npos)
         follow(search, line_begin(search.text, hit), search.earlier);
@@ -316,17 +319,17 @@ void Matcher::search_end(std::string_view text, std::vector<Match>& matches) con
 }
 
 std::vector<Match> Matcher::find(std::string_view text) const {
-  const size_t parts = text.size() < kSmall ? 1 : 2 * (text.size() / (2 * kPart) + 1);
+  const bool has_end = text.size() >= kHasEnd;
+  const size_t large = text.size() < kSmall ? 1 : 2 * (text.size() / (2 * kPart) + 1);
+  const size_t parts = large + (has_end ? 1 : 0);
   // A part ends with a line.
   const auto begin_of = [&](size_t part) {
     if (part == 0 || part == parts) return part == 0 ? 0 : text.size();
-    return line_end(text, text.size() / parts * part);
+    return line_end(text, (text.size() - kEnd) / large * part);
   };
   std::vector<std::vector<Match>> found(parts);
   together(parts, [&](size_t part) {
-    Search search;
-    search.text = text;
-    search.counts.resize(patterns_.size());
+    Search search(*this, text, has_end && part == large);
     search_part(search, begin_of(part), begin_of(part + 1));
     found[part] = std::move(search.matches);
   });

@@ -17,6 +17,7 @@ namespace cohabit::explain {
 class Literals;
 struct Needs;
 class Shapes;
+struct Triggers;
 
 // A pattern that was found: a signal of a mechanism, or a tell.
 struct Match {
@@ -61,8 +62,9 @@ class Matcher {
   void look_at(Search& search, size_t hit) const;
   void follow(Search& search, size_t later, size_t earlier) const;
   void words_of(std::string_view text, std::vector<int>& words) const;
-  const std::vector<size_t>& expressions_for(Search& search, const std::vector<int>& words) const;
-  void try_expressions(Search& search, size_t hit, Look look) const;
+  bool is_wanted(Search& search, size_t hit) const;
+  void look_at_window(Search& search, size_t hit, Look look) const;
+  void try_expressions(Search& search, Look look, bool wanted, std::vector<size_t>& found) const;
   const re2::RE2& expression(size_t id) const;
   std::string_view shown_of(const Window& window, size_t id) const;
   bool matches(size_t id, const Window& window) const;
@@ -72,7 +74,7 @@ class Matcher {
   size_t first_last_line_ = 0;
   std::unique_ptr<Expression[]> expressions_;  // by pattern
   const Needs* needs_ = nullptr;
-  std::vector<bool> goes_on_;  // by literal: whether a pattern that goes on needs it
+  std::unique_ptr<Triggers> triggers_;
   std::unique_ptr<Literals> literals_;
   std::unique_ptr<Shapes> shapes_;
 };

@@ -3,6 +3,7 @@
 // So that is done when the command is built, by cmake/pattern_needs.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -21,15 +22,39 @@ struct Needs {
   std::vector<uint32_t> first_use;      // by word, and the end of the last one's
   std::vector<Use> uses;                // by word
   std::vector<uint16_t> needs;          // how many, by pattern
-  // Whether a pattern that such a function says yes to needs this word.
+};
+
+// The patterns that can match a text that contains some words. Keeps what was counted last.
+class MetNeeds {
+ public:
+  explicit MetNeeds(const Needs& needs);
+  // Of those that such a function says yes to, in order. Valid until the next call.
   template <class Function>
-  bool any_use(size_t word, Function function) const {
-    for (uint32_t i = first_use[word]; i < first_use[word + 1]; i++)
-      if (function(uses[i].pattern)) return true;
-    return false;
+  const std::vector<size_t>& of(const std::vector<int>& words, Function is_asked_for) {
+    round_++;
+    patterns_.clear();
+    for (const int word : words)
+      for (uint32_t i = needs_.first_use[static_cast<size_t>(word)];
+           i < needs_.first_use[static_cast<size_t>(word) + 1]; i++)
+        if (is_asked_for(needs_.uses[i].pattern)) count(needs_.uses[i]);
+    std::sort(patterns_.begin(), patterns_.end());
+    return patterns_;
   }
-  // The patterns that can match a text that contains these words, in order.
-  std::vector<size_t> met_by(const std::vector<int>& words_there) const;
+
+ private:
+  // Counted in this round, or in none yet.
+  struct Count {
+    uint64_t round = 0;
+    uint16_t met = 0;
+  };
+  void count(Needs::Use use);
+
+  const Needs& needs_;
+  uint64_t round_ = 0;
+  std::vector<uint32_t> first_need_;  // by pattern
+  std::vector<uint64_t> need_rounds_;
+  std::vector<Count> counts_;  // by pattern
+  std::vector<size_t> patterns_;
 };
 
 // The generated table.

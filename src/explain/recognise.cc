@@ -17,7 +17,8 @@ bool matches(const RE2& expression, std::string_view line) {
 
 std::string_view kind_of(std::string_view line) {
   static const RE2 kException(
-      "^[A-Za-z_][\\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)|^error: |^ERROR: |^FATAL",
+      "^[A-Za-z_][\\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)|^error: |^ERROR: |^FATAL"
+      "|^[a-z_]\\w*(?:\\.\\w+)+\\.[A-Z]\\w*[a-z]\\w*: ",  // in a module: others end in anything
       RE2::Latin1);
   static const RE2 kCrash(
       "Segmentation fault|core dumped|Fatal Python error|terminate called|Bus error"

@@ -743,4 +743,13 @@ MESSAGES = [
     ("gpu-out-of-memory", "INFO step 1\nWARNING CUDA out of memory. Tried to allocate 2.00 GiB; retrying with batch size 8\nINFO step 2\nERROR CUDA out of memory. Tried to allocate 1.00 GiB; giving up\nINFO stopped, see above"),
     ("gpu-out-of-memory", "tests/test_big.py::test_fits FAILED [ 10%]\nE   torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\ntests/test_big.py::test_small PASSED [100%]\n=== 1 failed, 1 passed in 9.1s ==="),
     ("gpu-out-of-memory", "INFO step 1\nWARNING CUDA out of memory. Tried to allocate 2.00 GiB; retrying with batch size 8\nINFO step 2 loss 1\nSegmentation fault (core dumped)"),
+    ("static-tls", "from .swigfaiss_avx2 import *\nE   ModuleNotFoundError: No module named 'faiss.swigfaiss_avx2'\n\nDuring handling of the above exception, another exception occurred:\n\nE   ImportError: dlopen: cannot load any more object with static TLS"),
+    ("mixed-toolkit-components", "CUDA backend failed to initialize: Unable to use CUDA because of the following issues with CUDA components:\nOutdated cuSPARSE installation found.\nVersion JAX was built against: 12200\nMinimum supported: 12100\nInstalled version: 12002"),
+    ("missing-soname-or-path", "RuntimeError: jaxlib/cuda/versions_helpers.cc:81: operation cusparseGetProperty(MAJOR_VERSION, &major) failed: The cuSPARSE library was not found."),
+    ("container-runtime", "external/local_xla/xla/stream_executor/cuda/cuda_driver.cc:282] failed call to cuInit: CUDA_ERROR_NOT_FOUND: named symbol not found"),
+    ("per-torch-version-library", "CUDA SETUP: Required library version not found: libsbitsandbytes_cpu.so. Maybe you need to compile it from source?"),
+    ("fork-after-cuda-init", "pycuda._driver.LogicError: cuCtxPopCurrent failed: initialization error"),
+    ("mixed-toolkit-components", "cupy.cuda.nvrtc.NVRTCError: NVRTC_ERROR unknown (7)\n\nDuring handling of the above exception, another exception occurred:\n\ncupy.cuda.compiler.CompileException: nvrtc: error: failed to load builtins"),
+    ("arch-not-in-fatbin", "pycuda._driver.LogicError: cuModuleLoadDataEx failed: device kernel image is invalid -"),
+    ("invalid-device-ordinal", "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at \"/opt/conda/conda-bld/pytorch/work/aten/src/ATen/cuda/CUDAContext.cpp\":49, please report a bug to PyTorch. device=1, num_gpus=1"),
 ]

@@ -61,6 +61,8 @@ def test_file_that_is_not_there(cohabit: str):
 @pytest.mark.parametrize("text", [
     CLASH.encode("utf-16"),
     b"\xff\xfe" + CLASH.encode("utf-16-le"),
+    CLASH.encode("utf-16-le"),
+    ("启动训练\r\n" + CLASH).encode("utf-16-be"),
     ("\x1b[31m" + CLASH.replace("generic_type", "generic_\x1b[1;33mtype\x1b[0m") + "\x1b[0m").encode(),
     b"\r 10%|#\r 20%|##\r" + CLASH.encode() + b"\r\n",
     b"\x00\xff\xfe\x80 broken\n" + CLASH.encode() + b"\n\xc3\x28\x00",
@@ -71,10 +73,15 @@ def test_file_that_is_not_there(cohabit: str):
     (CLASH.replace("ImportError: ", "ImportError: 导入失败 ")).encode(),
     b"x" * 100_000 + b"\n" + CLASH.encode(),
     b"x" * 100_000 + CLASH.encode(),
-], ids=["utf16", "utf16le", "colours", "bars", "bytes", "rank", "pid", "kubernetes", "compose", "chinese",
+], ids=["utf16", "utf16le", "utf16-without-a-mark", "utf16be-without-a-mark", "colours", "bars", "bytes", "rank", "pid", "kubernetes", "compose", "chinese",
         "long-line-before", "in-a-long-line"])
 def test_text_as_people_have_it(text: bytes, cohabit: str):
     assert slugs(why(cohabit, text)) == ["pybind11-type-clash"]
+
+
+def test_an_exception_with_any_name_is_recognised(cohabit: str):
+    report = why(cohabit, "x.capi.state.NoSuchFile: [X] : 3 : NO_SUCHFILE : Load model from m.x failed\nroot.Trainer: step 1\n")
+    assert not report["answers"] and [one["line"] for one in report["recognised"]] == [1]
 
 
 def test_a_chinese_console(cohabit: str):

@@ -67,6 +67,20 @@ def test_a_number_that_says_something(cohabit: str) -> None:
     assert slugs(why(cohabit, last)) and slugs(why(cohabit, exits + last)) == slugs(why(cohabit, last))
 
 
+def test_near_misses_hide_nothing_at_the_ends(cohabit: str) -> None:
+    """What is tried in vain rests; the end of a large text is searched for all again, and the other literal of a
+    pattern is searched for where the first is everywhere."""
+    chance = random.Random(2)
+    def word() -> str:
+        return "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=9))
+    near = "".join(f"ImportError: generic_type: {word()} \"{word()}\" is not registered by {word()} OMP: Error {word()}\n" for _ in range(12_000))
+    middle = "ImportError: /x/libnccl.so.2: cannot open shared object file: No such file or directory\n"
+    text = CLASH + near + middle + near * 7 + OPENMP
+    assert len(text) > 9_000_000
+    found = slugs(why(cohabit, text))
+    assert {"pybind11-type-clash", "openmp-duplicate", "missing-soname-or-path"} <= set(found)
+
+
 def test_a_failing_log_again_and_again(cohabit: str) -> None:
     for log in [log for log in all_logs() if log.causes][::10]:
         once = slugs(why(cohabit, log.text))
