@@ -751,5 +751,5 @@ MESSAGES = [
     ("fork-after-cuda-init", "pycuda._driver.LogicError: cuCtxPopCurrent failed: initialization error"),
     ("mixed-toolkit-components", "cupy.cuda.nvrtc.NVRTCError: NVRTC_ERROR unknown (7)\n\nDuring handling of the above exception, another exception occurred:\n\ncupy.cuda.compiler.CompileException: nvrtc: error: failed to load builtins"),
     ("arch-not-in-fatbin", "pycuda._driver.LogicError: cuModuleLoadDataEx failed: device kernel image is invalid -"),
-    ("invalid-device-ordinal", "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at \"/opt/conda/conda-bld/pytorch/work/aten/src/ATen/cuda/CUDAContext.cpp\":49, please report a bug to PyTorch. device=1, num_gpus=1"),
+    ("invalid-device-ordinal", "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at \"/pytorch/aten/src/ATen/cuda/CUDAContext.cpp\":49, please report a bug to PyTorch. device=1, num_gpus=1"),
 ]
