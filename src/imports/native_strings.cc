@@ -27,6 +27,7 @@ constexpr uint64_t kMinTable = 32;
 constexpr uint64_t kMaxLengths = 1 << 16;  // of strings in a table
 constexpr size_t kMaxName = 200;
 constexpr size_t kMaxInflations = 4096;  // attempts: two bytes make a candidate
+
 struct Region {
   Bytes bytes;
   uint64_t address = 0;
