@@ -294,12 +294,19 @@ bool Judge::is_entered_on_request(const CaptureGroup& group) const {
 }
 
 // A library of a package that no import asks for is there because something else uses that package
-// where it is installed (keras loads OpenCV): nobody is known to call its C functions. C++ objects
-// are made by static initialisers, as soon as the library is loaded.
+// where it is installed (keras loads OpenCV): nobody is known to call its C functions. It is used
+// where a library that was asked for is linked to it (libtorch_cuda.so to libcublas.so.13, which
+// torch requires by an extra of another package). C++ objects are made by static initialisers, as
+// soon as the library is loaded.
 bool Judge::is_used_on_request(const CaptureGroup& group) const {
   const Ownership& ownership = process_.ownership();
-  return !group.family.empty() || ownership.owners(group.consumer).empty() ||
-         ownership.serves_request(group.consumer, group.provider);
+  const ObjectId consumer = group.consumer;
+  if (!group.family.empty() || ownership.owners(consumer).empty()) return true;
+  const auto serves = [&](ObjectId who) { return ownership.serves_request(who, group.provider); };
+  if (serves(consumer)) return true;
+  for (ObjectId who = 0; who < process_.object_count(); who++)
+    if (process_.in_closure(who, consumer) && serves(who)) return true;
+  return false;
 }
 
 // Two compilers make code of nearly the same size from one source; another implementation differs.

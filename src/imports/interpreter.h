@@ -268,6 +268,7 @@ class Interpreter {
   Ref load_native(Module* module);
   bool may_need(const std::string& native, std::string_view wanted);
   const NativeStrings* strings_of(const ModuleSpec& spec);
+  std::optional<ModulesInside> modules_inside(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
   Ref ask_custom_finders(std::string_view name);

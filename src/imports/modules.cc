@@ -404,6 +404,14 @@ const NativeStrings* Interpreter::strings_of(const ModuleSpec& spec) {
   return &cache_.natives.emplace(spec.path, native_strings_of(words)).first->second;
 }
 
+// mypyc calls the library of several modules that.
+std::optional<ModulesInside> Interpreter::modules_inside(const ModuleSpec& spec) {
+  if (!spec.name.ends_with("__mypyc")) return std::nullopt;
+  const auto& probe = images_.open(spec.path, finder_.interpreter().elf_machine);
+  if (probe.image == kNone) return std::nullopt;
+  return ModulesInside(images_[probe.image].elf);
+}
+
 // Python code that names the extension module that names it is imported after it: the extension's
 // name for it stands in some function, for later.
 bool Interpreter::needs_back(const std::string& name, const Module& importer) {
@@ -449,10 +457,15 @@ Ref Interpreter::load_native(Module* module) {
   scope->names = &module->names;
   scope->module = module;
   frames_.push_back({scope, 0, nullptr});
+  const auto inside = modules_inside(module->spec);
   for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_)) {
     if (!wanted.likely || loaded_module(wanted.name) || needs_back(wanted.name, *module)) continue;
     if (!may_need(module->spec.path, wanted.name)) continue;
-    if (!import_dotted(wanted.name)) clear_raised();
+    if (inside && inside->contains(wanted.name)) {
+      dict_set(sys_modules_, wanted.name, opaque(wanted.name));
+    } else if (!import_dotted(wanted.name)) {
+      clear_raised();
+    }
   }
   for (const std::string& own : own_submodules(*strings, module->spec))
     if (!loaded_module(own)) dict_set(sys_modules_, own, opaque(own));

@@ -155,6 +155,36 @@ std::vector<NativeImport> native_imports(const NativeStrings& strings, const Mod
   return Search(strings, self, finder).run();
 }
 
+namespace {
+
+void replace_all(std::string& text, std::string_view old, std::string_view fresh) {
+  for (size_t at = text.find(old); at != text.npos; at = text.find(old, at + fresh.size()))
+    text.replace(at, old.size(), fresh);
+}
+
+// As exported_name in mypyc/namegen.py writes it.
+std::string mypyc_letters(std::string_view module) {
+  std::string name(module);
+  replace_all(name, "___", "___3_");
+  replace_all(name, ".", "___");
+  return name;
+}
+
+}  // namespace
+
+ModulesInside::ModulesInside(const elf::Object& object) {
+  constexpr std::string_view kInitOnly = "CPyInitOnly_";
+  for (uint64_t i = 0; i < object.symbols.size(); i++) {
+    if (object.symbols[i].st_shndx == elf::SHN_UNDEF) continue;
+    const std::string_view name = object.symbol_name(static_cast<uint32_t>(i));
+    if (name.starts_with(kInitOnly)) names_.insert(name.substr(kInitOnly.size()));
+  }
+}
+
+bool ModulesInside::contains(std::string_view module) const {
+  return !names_.empty() && names_.contains(mypyc_letters(module));
+}
+
 std::vector<std::string> own_submodules(const elf::Object& object, Bytes file,
                                         const ModuleSpec& self) {
   return own_submodules(read_native_strings(object, file), self);

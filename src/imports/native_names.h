@@ -7,6 +7,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "facts/elf/object.h"
@@ -28,6 +30,17 @@ std::vector<NativeImport> native_imports(const elf::Object& object, Bytes file,
 // strings that no file provides.
 std::vector<std::string> own_submodules(const elf::Object& object, Bytes file,
                                         const ModuleSpec& self);
+
+// Modules whose code mypyc has put into this library and that it loads without their files: those
+// of its functions CPyInitOnly_<module>. Older versions have none and import each by its file.
+class ModulesInside {
+ public:
+  explicit ModulesInside(const elf::Object& object);
+  bool contains(std::string_view module) const;
+
+ private:
+  std::unordered_set<std::string_view> names_;  // in mypyc's letters; into the object's strings
+};
 
 // The same, when the strings are there already.
 std::vector<NativeImport> native_imports(const NativeStrings& strings, const ModuleSpec& self,

@@ -46,6 +46,16 @@ TEST_CASE("initial code: what is imported at first, and not what a method would 
   CHECK(likely == std::vector<std::string>{"package.module", "plain", "through.helper"});
 }
 
+TEST_CASE("native names: modules that a library of mypyc loads without their files") {
+  const auto file = Tree().map(COHABIT_SAMPLE_EXTENSION);
+  REQUIRE(file);
+  const ModulesInside inside(elf::parse(file->bytes()));
+  CHECK(inside.contains("package.sub._leaf"));
+  CHECK(inside.contains("package.a___b"));
+  CHECK(!inside.contains("package.other"));
+  CHECK(!inside.contains("package.sub"));
+}
+
 TEST_CASE("initial code: damaged tables") {
   const auto file = Tree().map(COHABIT_SAMPLE_EXTENSION);
   REQUIRE(file);

@@ -55,3 +55,8 @@ static struct definition definition = {{1}, "sample", NULL, 0, methods, slots, {
 int PyInit_sample(void) {
   return PyModuleDef_Init(&definition) + kept;
 }
+
+/* What mypyc makes of two modules: one that the library loads itself, one that goes by its file. */
+int CPyInitOnly_package___sub____leaf(void) { return 1; }
+int CPyInitOnly_package___a___3_b(void) { return 2; }
+int CPyInit_package___other(void) { return 3; }
