@@ -18,6 +18,8 @@
 #include "cli/python_command.h"
 #include "cli/repairs.h"
 #include "cli/run_options.h"
+#include "findings/environment.h"
+#include "report/printable.h"
 
 namespace cohabit {
 namespace {
@@ -104,11 +106,16 @@ Result<Repair> repair_of(const RunOptions& options, const std::string& path) {
   return repair;
 }
 
+// As a shell takes it.
 void print_dry(const RunOptions& options, const std::vector<VariableChange>& changes) {
   for (const VariableChange& variable : changes)
     fmt::print("{}{}{}  # {}\n", variable.value ? "" : "unset ", variable.name,
-               variable.value ? "=" + *variable.value : "", variable.reason);
-  fmt::print("{}\n", fmt::join(options.command, " "));
+               variable.value ? "=" + shell_word(*variable.value) : "", variable.reason);
+  std::vector<std::string> words;
+  for (const std::string& word : options.command) words.push_back(shell_word(word));
+  fmt::print("{}\n", fmt::join(words, " "));
+  if (!options.write.empty())
+    fmt::print("# would be written to {}\n", report::printable(options.write));
 }
 
 Result<void> write_script(const std::string& path, const std::string& text) {
@@ -132,12 +139,15 @@ Result<int> run(const RunOptions& options) {
   if (!changes) return tl::unexpected<Error>(changes.error());
   if (auto added = add_needed_variables(options, *path, *changes); !added)
     return tl::unexpected<Error>(added.error());
+  if (options.dry_run) {
+    print_dry(options, *changes);
+    return 0;
+  }
   if (!options.write.empty()) {
     auto done = write_script(options.write, launch_script(*repair, *changes, options.command));
     if (!done) return tl::unexpected<Error>(done.error());
+    return 0;
   }
-  if (options.dry_run) print_dry(options, *changes);
-  if (options.dry_run || !options.write.empty()) return 0;
   std::fflush(stdout);
   const Error error = execute(*path, options.command, *changes);
   fmt::print(stderr, "cohabit run: {}\n", error.message);
@@ -167,7 +177,8 @@ void add_run_command(CLI::App& app, int& exit_code) {
   command->add_option(
       "--defer", options->defer,
       "Load these modules when they are used, not where packages import them: torch");
-  command->add_flag("--dry-run", options->dry_run, "Print what would be set, and start nothing");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Print what would be set, start and write nothing");
   command->add_option("--write", options->write,
                       "Write a start-up script that does the same, and start nothing");
   command->add_flag("--quiet", options->quiet, "Do not say which repair is used, and what is set");

@@ -72,6 +72,15 @@ def test_dry_run_says_what_and_why(cohabit: str, rules: str) -> None:
     assert "\nfalse\n" in done.stdout
 
 
+def test_dry_run_can_be_pasted_and_writes_nothing(cohabit: str, rules: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys; print(sys.argv[1:])", "b c", "a  b;c", "it's", "$HOME"]
+    done = run(cohabit, "--repair", rules, "--no-env", "--dry-run", "--write", str(tmp_path / "run.sh"), "--", *command)
+    assert done.returncode == 0 and not (tmp_path / "run.sh").exists()
+    assert str(tmp_path / "run.sh") in done.stdout
+    pasted = subprocess.run(["sh", "-c", done.stdout], capture_output=True, text=True)
+    assert pasted.stdout == "['b c', 'a  b;c', \"it's\", '$HOME']\n", pasted.stderr
+
+
 def test_own_failures_and_the_commands(cohabit: str, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("something else\n")
     (tmp_path / "not-executable").write_text("")
