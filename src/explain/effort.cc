@@ -29,18 +29,20 @@ Triggers::Triggers(const Needs& needs, const std::vector<Pattern>& patterns)
     : choices(needs.needs.size()), uses(needs.words.size()) {
   for (size_t pattern = 0; pattern < choices.size(); pattern++)
     choices[pattern].resize(patterns[pattern].goes_on ? 1 : needs.needs[pattern]);
-  for (uint16_t word = 0; word < needs.words.size(); word++)
+  for (size_t word = 0; word < needs.words.size(); word++)
     for (uint32_t i = needs.first_use[word]; i < needs.first_use[word + 1]; i++) {
       const Needs::Use& use = needs.uses[i];
-      choices[use.pattern][patterns[use.pattern].goes_on ? 0 : use.need].push_back(word);
+      choices[use.pattern][patterns[use.pattern].goes_on ? 0 : use.need].push_back(
+          static_cast<uint16_t>(word));
     }
-  for (uint16_t pattern = 0; pattern < choices.size(); pattern++) {
+  for (size_t pattern = 0; pattern < choices.size(); pattern++) {
     auto& of_pattern = choices[pattern];
     std::stable_sort(of_pattern.begin(), of_pattern.end(), [&](const Words& a, const Words& b) {
       return shortest_of(a, needs) > shortest_of(b, needs);
     });
-    for (uint16_t choice = 0; choice < of_pattern.size(); choice++)
-      for (const uint16_t word : of_pattern[choice]) uses[word].push_back({pattern, choice});
+    for (size_t choice = 0; choice < of_pattern.size(); choice++)
+      for (const uint16_t word : of_pattern[choice])
+        uses[word].push_back({static_cast<uint16_t>(pattern), static_cast<uint16_t>(choice)});
   }
 }
 
