@@ -34,6 +34,14 @@ constexpr uint64_t kSlotSize = 16;
 constexpr uint64_t kExecSlot = 2;
 constexpr uint64_t kMaxSlots = 16;
 
+// What stands before a displacement of 32 bits: call, jmp, call *slot(%rip), an operand with %rip.
+constexpr std::array<bool, 256> kBeforeReference = [] {
+  std::array<bool, 256> before{};
+  for (unsigned byte = 0; byte < 256; byte++)
+    before[byte] = byte == 0xe8 || byte == 0xe9 || (byte & 0xc7) == 0x05;
+  return before;
+}();
+
 bool is_name(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.back() != '.' &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -143,6 +151,7 @@ class Reader {
     size_t argument_at = 0;
     for (size_t at = 1; at + 4 <= code.size(); at++) {
       const auto before = static_cast<uint8_t>(code[at - 1]);
+      if (!kBeforeReference[before]) continue;
       const uint64_t target = begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at));
       const bool is_near = at - argument_at <= kArgumentDistance;
       if (before == 0xe8 || before == 0xe9) {
