@@ -163,7 +163,7 @@ constexpr time_t kSettled = 60;  // seconds: a younger one may have no lock yet
 // The environment that a process was started with. Between execve's two halves the kernel shows an
 // empty one (fs/proc/base.c, environ_read: no env_end yet), also of a process that will use our
 // log.
-std::string environment_of(const std::filesystem::path& process) {
+std::string environment_of(const fs::path& process) {
   constexpr int kMostLooks = 20;
   constexpr timespec kPause = {0, 1'000'000};
   std::string text;

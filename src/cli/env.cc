@@ -57,7 +57,7 @@ Result<int> print_needs(const EnvOptions& options, World& world, const cuda::Gpu
 
 // What a program does to its own variables, by a plan of it.
 struct SetByProgram {
-  std::map<std::string, std::string> places;  // by name
+  VariableMap places;  // by name
   std::vector<Finding> too_late;
 };
 
@@ -78,17 +78,6 @@ Result<SetByProgram> look_at_program(World& world, const Program& program,
   return result;
 }
 
-Result<void> add_program(World& world, const Program& program, const VariableMap& variables,
-                         VariableJudgement& judged) {
-  auto set = look_at_program(world, program, variables);
-  if (!set) return tl::unexpected<Error>(set.error());
-  EnvironmentOptions about;
-  about.variables = set->places;
-  const EnvironmentCase named(world.tree, *world.python, world.distributions, std::move(about));
-  add_set_by_program(named, std::move(set->too_late), judged);
-  return {};
-}
-
 Result<int> print_check(const EnvOptions& options, World& world,
                         const std::optional<Program>& program, cuda::GpuHost host,
                         const VariableMap& variables) {
@@ -97,9 +86,11 @@ Result<int> print_check(const EnvOptions& options, World& world,
   about.gpu = std::move(host);
   const EnvironmentCase examined(world.tree, *world.python, world.distributions, std::move(about));
   VariableJudgement judged = judge_each_variable(examined);
-  if (program)
-    if (auto done = add_program(world, *program, variables, judged); !done)
-      return tl::unexpected<Error>(done.error());
+  if (program) {
+    auto set = look_at_program(world, *program, variables);
+    if (!set) return tl::unexpected<Error>(set.error());
+    add_set_by_program(examined, set->places, std::move(set->too_late), judged);
+  }
   report::VariableCheck check;
   check.environment = world.python->prefix;
   check.python = world.python->version;

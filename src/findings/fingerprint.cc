@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/paths.h"
+#include "base/rows.h"
 #include "base/sha256.h"
 
 namespace cohabit {
@@ -69,12 +70,8 @@ bool is_version(std::string_view word) {
 
 std::string without_versions(const std::string& text) {
   std::string result;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (!is_version(word)) result += word + " ";
-    begin = end + 1;
-  }
+  for (const std::string_view word : split(text, ' '))
+    if (!is_version(word)) result.append(word).append(" ");
   return result;
 }
 

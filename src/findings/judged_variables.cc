@@ -62,9 +62,9 @@ void add_all_notes(const EnvironmentCase& examined, JudgedVariable& variable) {
 }
 
 // Who reads each, whatever it is set to.
-VariableJudgement judge_names(const EnvironmentCase& examined) {
+VariableJudgement judge_names(const EnvironmentCase& examined, const VariableMap& variables) {
   VariableJudgement result;
-  const SetVariables set = judge_variables(examined);
+  const SetVariables set = judge_variables(examined, variables);
   for (const auto& [name, by] : set.read)
     result.variables.push_back({name, VariableVerdict::kRead, by, {}});
   for (const std::string& name : set.unread)
@@ -102,7 +102,7 @@ std::string_view verdict_name(VariableVerdict verdict) {
 }
 
 VariableJudgement judge_each_variable(const EnvironmentCase& examined) {
-  VariableJudgement result = judge_names(examined);
+  VariableJudgement result = judge_names(examined, examined.options.variables);
   const Rule* contradicting = find_rule_by_code("EV002");
   const std::vector<Finding> contradictions =
       named_by(*contradicting, contradicting->check_environment(examined));
@@ -116,14 +116,14 @@ VariableJudgement judge_each_variable(const EnvironmentCase& examined) {
   return result;
 }
 
-void add_set_by_program(const EnvironmentCase& named, std::vector<Finding> too_late,
-                        VariableJudgement& judgement) {
-  VariableJudgement by_name = judge_names(named);
+void add_set_by_program(const EnvironmentCase& examined, const VariableMap& places,
+                        std::vector<Finding> too_late, VariableJudgement& judgement) {
+  VariableJudgement by_name = judge_names(examined, places);
   const auto find = [](VariableJudgement& in, const std::string& name) {
     return std::find_if(in.variables.begin(), in.variables.end(),
                         [&](const JudgedVariable& variable) { return variable.name == name; });
   };
-  for (const auto& [name, place] : named.options.variables) {
+  for (const auto& [name, place] : places) {
     const bool is_late = std::any_of(too_late.begin(), too_late.end(), [&](const Finding& finding) {
       return mentions(finding, name);
     });

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/variables.h"
 #include "findings/environment.h"
 #include "findings/finding.h"
 
@@ -27,9 +28,9 @@ struct VariableJudgement {
 };
 VariableJudgement judge_each_variable(const EnvironmentCase& examined);
 
-// Those that a program sets itself, by their names: in `named` each variable's value is the place
-// where it does, and what it sets is not known. `too_late`: what EV003 says of it.
-void add_set_by_program(const EnvironmentCase& named, std::vector<Finding> too_late,
-                        VariableJudgement& judgement);
+// Those that a program sets itself, by their names: what it sets them to is not known. `places`:
+// where it does; `too_late`: what EV003 says of it.
+void add_set_by_program(const EnvironmentCase& examined, const VariableMap& places,
+                        std::vector<Finding> too_late, VariableJudgement& judgement);
 
 }  // namespace cohabit

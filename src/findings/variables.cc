@@ -194,10 +194,10 @@ bool looks_like_framework_variable(std::string_view name) {
   });
 }
 
-SetVariables judge_variables(const EnvironmentCase& examined) {
+SetVariables judge_variables(const EnvironmentCase& examined, const VariableMap& variables) {
   SetVariables result;
   std::vector<std::string> unknown;
-  for (const auto& [name, value] : examined.options.variables) {
+  for (const auto& [name, value] : variables) {
     const KnownVariable* known = find_known(name);
     if (known) {
       std::string by = readers_of(examined, *known);

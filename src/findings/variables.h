@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/variables.h"
 #include "findings/environment.h"
 
 namespace cohabit {
@@ -38,8 +39,9 @@ struct SetVariables {
   std::vector<Misspelled> misspelled;  // nobody reads it, and one that is read has nearly that name
   std::vector<std::string> unread;     // nobody here reads it
 };
-// Looks into the files of the environment if there is a variable that the table does not know.
-SetVariables judge_variables(const EnvironmentCase& examined);
+// Of these variables; their values do not matter. Looks into the files of the environment if there
+// is one that the table does not know.
+SetVariables judge_variables(const EnvironmentCase& examined, const VariableMap& variables);
 
 // What EV001 says of them.
 std::vector<Finding> unread_variables(const SetVariables& set);

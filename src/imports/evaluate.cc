@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "imports/interpreter.h"
+#include "imports/models.h"
 
 namespace cohabit::python {
 namespace {
@@ -389,14 +389,9 @@ namespace {
 std::optional<bool> same_set(Interpreter& in, Sequence* a, Sequence* b) {
   constexpr size_t kMostCompared = 1000;
   if (a->items.size() > kMostCompared || b->items.size() > kMostCompared) return std::nullopt;
-  bool sure = !a->open && !b->open;
-  for (const auto& [part, whole] : {std::pair(a, b), std::pair(b, a)})
-    for (Ref item : part->items) {
-      const auto is_in = in.contains(whole, item);
-      if (is_in == std::optional(false)) return false;
-      sure &= is_in.has_value();
-    }
-  return sure ? std::optional(true) : std::nullopt;
+  const auto there = is_subset(in, *a, b), back = is_subset(in, *b, a);
+  if (there == std::optional(false) || back == std::optional(false)) return false;
+  return there && back ? std::optional(true) : std::nullopt;
 }
 
 }  // namespace

@@ -26,4 +26,7 @@ std::span<const ModelRow> import_models();   // models_imports.cc: importlib, ct
 // /proc about a process is of the one that reads it, which never runs here.
 std::optional<std::string> text_for_program(Interpreter& in, std::string_view path, uint64_t most);
 
+// Whether everything in `set` is in `whole`, another container.
+std::optional<bool> is_subset(Interpreter& in, const Sequence& set, Ref whole);  // models_values.cc
+
 }  // namespace cohabit::python

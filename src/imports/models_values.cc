@@ -427,14 +427,7 @@ Ref set_issubset(I& in, Ref self, const A& a) {
   const Call call(self, a);
   const Sequence* set = sequence_of(call.self);
   Ref other = call.arguments.get(0);
-  if (!set || !other) return in.opaque();
-  bool sure = !set->open;
-  for (Ref item : set->items) {
-    const auto in_other = in.contains(other, item);
-    if (in_other == std::optional(false)) return in.boolean(false);
-    sure &= in_other.has_value();
-  }
-  return sure ? in.boolean(true) : in.opaque();
+  return set && other ? in.boolean(is_subset(in, *set, other)) : in.opaque();
 }
 
 Ref list_clear(I& in, Ref self, const A&) {
@@ -613,6 +606,16 @@ constexpr ModelRow kRows[] = {
 
 std::span<const ModelRow> value_models() {
   return kRows;
+}
+
+std::optional<bool> is_subset(Interpreter& in, const Sequence& set, Ref whole) {
+  bool sure = !set.open;
+  for (Ref item : set.items) {
+    const auto is_in = in.contains(whole, item);
+    if (is_in == std::optional(false)) return false;
+    sure &= is_in.has_value();
+  }
+  return sure ? std::optional(true) : std::nullopt;
 }
 
 }  // namespace cohabit::python

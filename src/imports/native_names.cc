@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/text.h"
 #include "imports/native_strings.h"
 
 namespace cohabit::python {
@@ -156,11 +157,6 @@ std::vector<NativeImport> native_imports(const NativeStrings& strings, const Mod
 }
 
 namespace {
-
-void replace_all(std::string& text, std::string_view old, std::string_view fresh) {
-  for (size_t at = text.find(old); at != text.npos; at = text.find(old, at + fresh.size()))
-    text.replace(at, old.size(), fresh);
-}
 
 // As exported_name in mypyc/namegen.py writes it.
 std::string mypyc_letters(std::string_view module) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/paths.h"
+#include "base/text.h"
 #include "facts/python/requirement.h"
 #include "facts/python/wheel_metadata.h"
 
@@ -29,12 +30,6 @@ bool looks_native(std::string_view path) {
   for (size_t at = name.find(".so"); at != name.npos; at = name.find(".so", at + 1))
     if (at + 3 == name.size() || name[at + 3] == '.' || name[at + 3] == '-') return true;
   return false;
-}
-
-std::string_view trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == text.npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
 template <class Visit>

@@ -7,17 +7,13 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+
 namespace cohabit {
 namespace {
 
 constexpr size_t kMaxRows = 1 << 20;
 constexpr size_t kMaxHeaders = 10'000;
-
-std::string_view trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == text.npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
 
 bool same_text(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };

@@ -7,7 +7,7 @@ namespace cohabit::rules {
 namespace {
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
-  return unread_variables(judge_variables(examined));
+  return unread_variables(judge_variables(examined, examined.options.variables));
 }
 
 }  // namespace
