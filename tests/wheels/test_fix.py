@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -150,7 +151,7 @@ def test_cuda_symbols_bind_to_each_ones_own(imports: str, cohabit: str, scratch:
     command = real.statement_command(home, code)
     real.run([cohabit, "fix", str(home), "--imports", imports.replace(" ", ""), "--write", str(rules)])
     dry = real.run([cohabit, "run", "--repair", str(rules), "--dry-run", "--", *command]).stdout
-    variables = dict(re.match(r"([A-Z_]+)=(.*?)  # ", line).groups()
+    variables = dict(shlex.split(line, comments=True)[0].split("=", 1)
                      for line in dry.splitlines() if re.match(r"[A-Z_]+=", line))
     assert set(variables) >= {"LD_PRELOAD", "COHABIT_PRELOAD_RULES"}
     truth = scratch / "truth"

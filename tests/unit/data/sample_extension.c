@@ -57,6 +57,12 @@ int PyInit_sample(void) {
 }
 
 /* What mypyc makes of two modules: one that the library loads itself, one that goes by its file. */
-int CPyInitOnly_package___sub____leaf(void) { return 1; }
-int CPyInitOnly_package___a___3_b(void) { return 2; }
-int CPyInit_package___other(void) { return 3; }
+int CPyInitOnly_package___sub____leaf(void) {
+  return 1;
+}
+int CPyInitOnly_package___a___3_b(void) {
+  return 2;
+}
+int CPyInit_package___other(void) {
+  return 3;
+}
