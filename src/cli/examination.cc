@@ -9,6 +9,7 @@
 #include "base/variables.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
+#include "cli/asked_modules.h"
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
 #include "cli/recorded.h"
@@ -207,9 +208,11 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return examine_one(options, world, planned, report);
   }
   if (subject.imports.empty()) {
-    const auto frameworks = find_frameworks(world);
-    if (frameworks.empty()) fmt::print(stderr, "{}\n", no_framework_in(world.python->prefix));
-    return examine_orders(world, frameworks, environment, report, [&] { facts.add_to(report); });
+    const ExaminedModules modules = find_examined_modules(world);
+    if (modules.orders().empty())
+      fmt::print(stderr, "{}\n", no_framework_in(world.python->prefix));
+    return examine_orders(world, modules, environment, report,
+                          [&] { facts.add_to(report); });
   }
   const Sequence planned = plan_sequence(world, subject.imports, environment);
   facts.add_to(report);

@@ -223,15 +223,17 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
   *unexplained = std::move(*why);
 }
 
-Result<void> examine_orders(World& world, const std::vector<std::string>& modules,
+Result<void> examine_orders(World& world, const ExaminedModules& modules,
                             const std::map<std::string, std::string>& environment,
                             report::Report& report, const std::function<void()>& before_judging) {
   OrderPlans plans(world, environment);
-  Progress progress(1 + modules.size() * (modules.size() - 1));
-  progress.step(fmt::format("import each of {}", fmt::join(modules, ", ")));
-  plans.plan_each(modules);
+  const auto orders = modules.orders();
+  const std::vector<std::string> all = modules.all();
+  Progress progress(1 + orders.size() - all.size());
+  progress.step(fmt::format("import each of {}", fmt::join(all, ", ")));
+  plans.plan_each(all);
   before_judging();
-  for (const std::vector<std::string>& order : orders_of(modules)) {
+  for (const std::vector<std::string>& order : orders) {
     if (order.size() == 1) {
       if (auto done = examine_sequence(world, plans.alone(order[0]), report); !done) return done;
       continue;

@@ -111,10 +111,20 @@ std::vector<std::string> find_frameworks(const World& world);
 std::string no_framework_in(const std::string& prefix);
 // Each of them alone, then every order of every pair.
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules);
-// Examines these, in that order. `before_judging` is called when all plans are made and nothing is
+
+// What an environment is examined for, in place of a program (cli/asked_modules.h).
+struct ExaminedModules {
+  std::vector<std::string> paired;  // each order of each two of them is looked at
+  std::vector<std::string> alone;   // the others
+
+  std::vector<std::string> all() const;
+  // Each of the paired alone, then their pairs, then the others.
+  std::vector<std::vector<std::string>> orders() const;
+};
+// Examines these orders. `before_judging` is called when all plans are made and nothing is
 // judged yet.
 Result<void> examine_orders(
-    World& world, const std::vector<std::string>& modules,
+    World& world, const ExaminedModules& modules,
     const std::map<std::string, std::string>& environment, report::Report& report,
     const std::function<void()>& before_judging = [] {});
 

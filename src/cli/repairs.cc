@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "cli/arguments.h"
+#include "cli/asked_modules.h"
 #include "cli/order_plans.h"
 #include "facts/trace/recorded_machine.h"
 #include "findings/fingerprint.h"
@@ -133,9 +134,10 @@ void RepairCase::plan_all() {
     asked_ = 1;
     return;
   }
-  const auto modules = request_.with.empty() ? find_frameworks(world_) : request_.with;
-  plans_.plan_each(modules);
-  more_.asked = orders_of(modules);
+  const ExaminedModules modules = request_.with.empty() ? find_examined_modules(world_)
+                                                        : ExaminedModules{request_.with, {}};
+  plans_.plan_each(modules.all());
+  more_.asked = modules.orders();
   asked_ = more_.asked.size();
 }
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "cli/asked_modules.h"
 #include "cli/used_distributions.h"
 #include "cli/verify_runs.h"
-#include "facts/python/installed_files.h"
 #include "facts/python/requirement.h"
 #include "findings/environment.h"
 
@@ -41,23 +41,6 @@ Result<std::vector<VerifiedRow>> run(const World& world, const std::vector<Impor
     if (const auto verdict = verdicts.find(text_of(row.imports)); verdict != verdicts.end())
       row.predicted = verdict->second;
   });
-}
-
-// What a user of the distribution would import: the module of its name, else all that do not begin
-// with an underscore.
-std::vector<Imports> own_modules(const InstalledFiles& files, uint32_t distribution,
-                                 const std::string& name) {
-  const auto [begin, end] = files.rows_of(distribution);
-  Names modules;
-  for (size_t i = begin; i < end; i++) {
-    const std::string_view module = import_name(files.rows()[i].record.path);
-    if (module.empty() || is_by_the_way(module)) continue;
-    if (normal_name(std::string(module)) == normal_name(name)) return {{std::string(module)}};
-    if (module[0] != '_') modules.emplace(module);
-  }
-  std::vector<Imports> imports;
-  for (const std::string& module : modules) imports.push_back({module});
-  return imports;
 }
 
 bool has_failed(const VerifiedRow& row) {
@@ -130,7 +113,10 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_own(
   for (const PackageChange& change : packages)
     for (uint32_t i = 0; i < all.size(); i++) {
       if (normal_name(all[i].name) != normal_name(change.name)) continue;
-      const auto rows = run(world, own_modules(files, i, change.name), {}, known);
+      std::vector<Imports> imports;
+      for (std::string& module : own_modules(files, i, change.name))
+        imports.push_back({std::move(module)});
+      const auto rows = run(world, imports, {}, known);
       if (!rows) return tl::unexpected<Error>(rows.error());
       // Of several modules some are for other platforms, or for what is not installed.
       if (rows->empty() || !std::all_of(rows->begin(), rows->end(), has_failed)) continue;

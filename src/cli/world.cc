@@ -97,7 +97,8 @@ Result<void> assume_gpu_that_is_there(World& world, const cuda::GpuHost& host) {
 
 std::string no_framework_in(const std::string& prefix) {
   return fmt::format(
-      "there is no framework that Cohabit knows in {}: say what is imported, --imports a,b",
+      "there is no framework that Cohabit knows in {}, and no package that was asked for by name "
+      "(REQUESTED): say what is imported, --imports a,b",
       prefix);
 }
 

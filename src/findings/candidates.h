@@ -18,6 +18,8 @@ struct Candidate {
 struct Candidates {
   std::vector<Candidate> foreign;  // to be judged by family
   std::vector<Candidate> runtime;  // references of the C++ runtime to itself, captured
+  // References of others to the C++ runtime, that go to another copy than that of their closure.
+  std::vector<Candidate> runtime_users;
   SetAside set_aside;
 };
 

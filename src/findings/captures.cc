@@ -20,11 +20,7 @@
 //                        Meant for old libraries, it gives the calls of a versioned library to
 //                        whatever exports the bare name, e.g. stubs for another major.
 //
-// The C++ runtime is a case of its own. Its names are set aside as consumers everywhere else, since
-// static copies of it are exported by many frameworks and shared in good health; but when libstdc++
-// itself is split (it was first mapped in the scope of such a framework), single classes of it can
-// be broken. For them the machine code is asked: does a member that others enter lead to a member
-// that was captured, while another entered member stayed? (call_paths.h)
+// The C++ runtime is a case of its own: runtime_classes.h.
 #include "findings/captures.h"
 
 #include <algorithm>
@@ -33,9 +29,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "findings/call_paths.h"
 #include "findings/candidates.h"
 #include "findings/mangled.h"
+#include "findings/runtime_classes.h"
 
 namespace cohabit {
 namespace {
@@ -100,10 +96,7 @@ class Judge {
   bool is_entered_on_request(const CaptureGroup& group) const;
   bool is_used_on_request(const CaptureGroup& group) const;
   bool by_design(const CaptureGroup& group, bool crossing) const;
-  bool implementations_differ(const Binding& binding) const;
-  bool is_instantiation(const Binding& binding) const;
   bool names_soname_of(ObjectId who, ObjectId library) const;
-  void judge_runtime(const std::vector<Candidate>& candidates);
 
   const ProcessView& process_;
   const sim::Simulation& simulation_;
@@ -309,91 +302,15 @@ bool Judge::is_used_on_request(const CaptureGroup& group) const {
   return false;
 }
 
-// Two compilers make code of nearly the same size from one source; another implementation differs.
-// The parts of libstdc++ that toolchains link statically for old systems (exception_ptr's reference
-// count in libdnnl and libtorch_cpu) are the same to the byte, and harmless.
-bool Judge::implementations_differ(const Binding& binding) const {
-  const uint64_t own = process_.image(binding.from).elf.symbols[binding.reference].st_size;
-  const uint64_t other = process_.image(binding.to).elf.symbols[binding.definition].st_size;
-  return std::max(own, other) * 4 > std::min(own, other) * 5;
-}
-
-// What the runtime itself offers as weak are instantiations of templates (std::string): their code
-// stands in headers, every library may carry it, and its objects are the same everywhere. Whole-
-// program optimisation makes such copies strong (libarrow_compute 26), so only this side tells.
-bool Judge::is_instantiation(const Binding& binding) const {
-  return process_.image(binding.from).elf.symbols[binding.reference].bind() == elf::STB_WEAK;
-}
-
-// The C++ runtime's references to itself, class by class.
-void Judge::judge_runtime(const std::vector<Candidate>& candidates) {
-  std::map<std::tuple<ObjectId, ObjectId, std::string_view>, std::vector<Candidate>> by_scope;
-  for (const Candidate& candidate : candidates) {
-    const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
-    if (name.kind != NameKind::kEntity || name.destructor || name.scope == "St" ||
-        name.scope.empty())
-      continue;
-    const Binding& binding = simulation_.bindings()[candidate.binding];
-    if (is_instantiation(binding)) continue;
-    by_scope[{binding.from, binding.to, name.scope}].push_back(candidate);
-  }
-  std::unordered_map<ImageId, CallPaths> code;
-  for (const auto& [key, members] : by_scope) {
-    const auto& [own, provider, scope] = key;
-    CaptureGroup group;
-    group.consumer = group.own = own;
-    group.provider = provider;
-    group.family = std::string(scope);
-    std::vector<uint32_t> captured_symbols;
-    for (const Candidate& member : members) {
-      const Binding& binding = simulation_.bindings()[member.binding];
-      group.bindings.push_back(member.binding);
-      if (implementations_differ(binding)) captured_symbols.push_back(binding.reference);
-    }
-    group.captured = static_cast<uint32_t>(members.size());
-    // Who enters this class of the runtime, and where.
-    const elf::Object& elf = process_.image(own).elf;
-    std::map<uint32_t, ObjectId> entered;
-    std::unordered_set<ObjectId> outsiders;
-    const auto& bindings = simulation_.bindings();
-    for (uint32_t at = 0; at < bindings.size(); at++) {
-      const Binding& binding = bindings[at];
-      if (binding.to != own || binding.from == own || binding.from == provider ||
-          !process_.counts(binding.from) || process_.ownership().same(binding.from, provider))
-        continue;
-      const MangledName name = parse_mangled(elf.symbol_name(binding.definition));
-      if (name.kind != NameKind::kEntity || name.scope != scope) continue;
-      entered.try_emplace(binding.definition, binding.from);
-      outsiders.insert(binding.from);
-      if (group.staying.size() < kKeptExamples) group.staying.push_back(at);
-    }
-    if (!entered.empty() && !captured_symbols.empty()) {
-      const ImageId image = process_.object(own).image;
-      const CallPaths& paths = code.try_emplace(image, process_.image(own)).first->second;
-      const auto same_scope = [&, wanted = scope](uint32_t symbol) {
-        return parse_mangled(elf.symbol_name(symbol)).scope == wanted;
-      };
-      for (const uint32_t target : captured_symbols)
-        for (const uint32_t caller : paths.callers_of({target}, same_scope))
-          if (entered.contains(caller)) group.paths.emplace_back(caller, target);
-    }
-    group.stays = static_cast<uint32_t>(entered.size());
-    group.entered_by.assign(outsiders.begin(), outsiders.end());
-    std::sort(group.entered_by.begin(), group.entered_by.end());
-    const bool alive = !group.paths.empty() && entered.size() > 1;
-    group.verdict = alive && is_entered_on_request(group) ? Verdict::kLiveSplit
-                    : alive                               ? Verdict::kLatentSplit
-                                                          : Verdict::kDeadSplit;
-    groups_.push_back(std::move(group));
-  }
-}
-
 Captures Judge::judge() {
   Candidates candidates = find_candidates(process_, facts_.definers);
   group(candidates.foreign);
   second_pass();
   for (CaptureGroup& group : groups_) group.verdict = verdict(group);
-  judge_runtime(candidates.runtime);
+  RuntimeClasses runtime(process_);
+  for (auto groups : {runtime.split_in_itself(candidates.runtime),
+                      runtime.split_for_others(candidates.runtime_users)})
+    groups_.insert(groups_.end(), groups.begin(), groups.end());
   return {std::move(groups_), candidates.set_aside};
 }
 

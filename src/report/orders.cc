@@ -54,13 +54,15 @@ class Table {
     for (const std::string& name : names_) first_width = std::max(first_width, name.size());
     std::string text = fmt::format("{:<{}}  {:<{}}", "", first_width, kAlone, width_of(""));
     for (const std::string& name : names_)
-      fmt::format_to(std::back_inserter(text), "  {:<{}}", fmt::format("{}{}", kThen, name),
-                     width_of(name));
+      if (follows(name))
+        fmt::format_to(std::back_inserter(text), "  {:<{}}", fmt::format("{}{}", kThen, name),
+                       width_of(name));
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
     for (const std::string& name : names_) {
       text += fmt::format("{:<{}}  ", name, first_width) + cell(painter, name, "");
-      for (const std::string& second : names_) text += "  " + cell(painter, name, second);
+      for (const std::string& second : names_)
+        if (follows(second)) text += "  " + cell(painter, name, second);
       text.erase(text.find_last_not_of(' ') + 1);
       text += "\n";
     }
@@ -72,6 +74,9 @@ class Table {
   struct Cell {
     std::string verdict, shown;
   };
+
+  // Some are looked at only alone.
+  bool follows(const std::string& name) const { return widths_.contains(name); }
 
   size_t width_of(const std::string& second) const {
     const auto found = widths_.find(second);

@@ -2,7 +2,7 @@
 
   first lines        what the case shows, and why the expected output is right: by construction
   == world           program NAME | lib PATH | file PATH TEXT | link PATH TARGET, each followed by indented attributes:
-                     needed NAME.. | defs NAME[@VERSION].. | refs NAME[@VERSION@FILE].. | set JSON
+                     needed NAME.. | defs NAME[@VERSION][%SIZE].. | refs NAME[@VERSION@FILE].. | set JSON
                      dist SITE NAME VERSION, a distribution installed in SITE, with its own attributes:
                      file PATH TEXT | lists PATH (made otherwise) | claims PATH TEXT (RECORD only)
                      | gpu PATH CODE.. (a library with device code: sm_86 compute_90@8.4)
@@ -74,10 +74,10 @@ class Case:
                 return re.sub(r"\blib(\w+)\.so", lambda m: "lib" + other(m[1]) + ".so", text)
             names = []
             for name in found[2].split():
-                bare, *rest = name.split("@")
+                bare, *rest = re.split("(?=[@%])", name)
                 rest = [re.sub(r"\blib(\w+)\.so", lambda m: "lib" + other(m[1]) + ".so", r)
                         for r in rest]
-                names.append("@".join([symbol(bare), *rest]))
+                names.append("".join([symbol(bare), *rest]))
             return found[1] + " ".join(names)
 
         for key in [name for name in ("world", "calls") if name in self.sections]:
@@ -93,8 +93,9 @@ def reference(text: str) -> dict:
 
 
 def definition(text: str) -> dict:
+    text, _, size = text.partition("%")
     name, *version = text.split("@")
-    return {"name": name, "version": version[0] if version else None}
+    return {"name": name, "version": version[0] if version else None, "size": int(size or 8)}
 
 
 def add_attribute(spec: dict, line: str) -> None:

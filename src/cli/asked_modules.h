@@ -1,0 +1,24 @@
+// What the user of an environment imports, as far as the environment tells: its frameworks, and the
+// packages that somebody asked the installer for by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/examine.h"
+#include "facts/python/installed_files.h"
+
+namespace cohabit {
+
+// What a user of the distribution would import: the module of its name, else all that do not begin
+// with an underscore.
+std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distribution,
+                                     const std::string& name);
+
+// Paired are the frameworks, then other distributions with native files that were asked for, where
+// these are few; the rest of what was asked for is looked at alone.
+// Asked for: marked as REQUESTED, and not there for another that was asked for and names it in a
+// requirement, one of an extra included. Lock files mark everything that they install.
+ExaminedModules find_examined_modules(const World& world);
+
+}  // namespace cohabit

@@ -1,0 +1,198 @@
+#include "findings/runtime_classes.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "findings/call_paths.h"
+#include "findings/mangled.h"
+
+namespace cohabit {
+namespace {
+
+using sim::Binding;
+using sim::ObjectId;
+
+constexpr size_t kKeptExamples = 64;
+
+// Two compilers make code of nearly the same size from one source; another implementation differs.
+// The parts of libstdc++ that toolchains link statically for old systems (exception_ptr's reference
+// count in libdnnl and libtorch_cpu) are the same to the byte, and harmless.
+bool sizes_differ(uint64_t one, uint64_t other) {
+  return std::max(one, other) * 4 > std::min(one, other) * 5;
+}
+
+bool is_class_member(const MangledName& name) {
+  return name.kind == NameKind::kEntity && !name.destructor && name.scope != "St" &&
+         !name.scope.empty();
+}
+
+// What the runtime itself offers as weak are instantiations of templates (std::string): their code
+// stands in headers, every library may carry it, and its objects are the same everywhere. Whole-
+// program optimisation makes such copies strong (libarrow_compute 26), so only this side tells.
+bool is_instantiation(const elf::Sym& own) {
+  return own.bind() == elf::STB_WEAK;
+}
+
+}  // namespace
+
+bool RuntimeClasses::is_entered_on_request(const CaptureGroup& group) const {
+  return std::any_of(group.entered_by.begin(), group.entered_by.end(), [&](ObjectId who) {
+    return process_.ownership().serves_request(who, group.provider);
+  });
+}
+
+std::vector<CaptureGroup> RuntimeClasses::split_in_itself(
+    const std::vector<Candidate>& candidates) const {
+  std::map<std::tuple<ObjectId, ObjectId, std::string_view>, std::vector<Candidate>> by_scope;
+  for (const Candidate& candidate : candidates) {
+    const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
+    const Binding& binding = simulation_.bindings()[candidate.binding];
+    if (is_class_member(name) &&
+        !is_instantiation(process_.image(binding.from).elf.symbols[binding.reference]))
+      by_scope[{binding.from, binding.to, name.scope}].push_back(candidate);
+  }
+  std::vector<CaptureGroup> groups;
+  std::unordered_map<ImageId, CallPaths> code;
+  for (const auto& [key, members] : by_scope) {
+    const auto& [own, provider, scope] = key;
+    const elf::Object& elf = process_.image(own).elf;
+    CaptureGroup group;
+    group.consumer = group.own = own;
+    group.provider = provider;
+    group.family = std::string(scope);
+    std::vector<uint32_t> captured_symbols;
+    for (const Candidate& member : members) {
+      const Binding& binding = simulation_.bindings()[member.binding];
+      group.bindings.push_back(member.binding);
+      if (sizes_differ(elf.symbols[binding.reference].st_size,
+                       process_.image(binding.to).elf.symbols[binding.definition].st_size))
+        captured_symbols.push_back(binding.reference);
+    }
+    group.captured = static_cast<uint32_t>(members.size());
+    // Who enters this class of the runtime, and where.
+    std::map<uint32_t, ObjectId> entered;
+    std::unordered_set<ObjectId> outsiders;
+    const auto& bindings = simulation_.bindings();
+    for (uint32_t at = 0; at < bindings.size(); at++) {
+      const Binding& binding = bindings[at];
+      if (binding.to != own || binding.from == own || binding.from == provider ||
+          !process_.counts(binding.from) || process_.ownership().same(binding.from, provider))
+        continue;
+      const MangledName name = parse_mangled(elf.symbol_name(binding.definition));
+      if (name.kind != NameKind::kEntity || name.scope != scope) continue;
+      entered.try_emplace(binding.definition, binding.from);
+      outsiders.insert(binding.from);
+      if (group.staying.size() < kKeptExamples) group.staying.push_back(at);
+    }
+    if (!entered.empty() && !captured_symbols.empty()) {
+      const ImageId image = process_.object(own).image;
+      const CallPaths& paths = code.try_emplace(image, process_.image(own)).first->second;
+      const auto same_scope = [&, wanted = scope](uint32_t symbol) {
+        return parse_mangled(elf.symbol_name(symbol)).scope == wanted;
+      };
+      for (const uint32_t target : captured_symbols)
+        for (const uint32_t caller : paths.callers_of({target}, same_scope))
+          if (entered.contains(caller)) group.paths.emplace_back(caller, target);
+    }
+    group.stays = static_cast<uint32_t>(entered.size());
+    group.entered_by.assign(outsiders.begin(), outsiders.end());
+    std::sort(group.entered_by.begin(), group.entered_by.end());
+    const bool alive = !group.paths.empty() && entered.size() > 1;
+    group.verdict = alive && is_entered_on_request(group) ? Verdict::kLiveSplit
+                    : alive                               ? Verdict::kLatentSplit
+                                                          : Verdict::kDeadSplit;
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+// One class of the runtime, as one object refers to it.
+struct RuntimeClasses::Scope {
+  ObjectId consumer = kNone;
+  std::string_view name;
+  std::map<ObjectId, std::map<NameId, uint32_t>> by_provider;  // name -> binding
+};
+
+// Constructors are left out: what they lay down is fixed by headers, since every caller knows the
+// object's size.
+void RuntimeClasses::collect_members(Scope& scope) const {
+  const auto& bindings = simulation_.bindings();
+  for (uint32_t at = 0; at < bindings.size(); at++) {
+    const Binding& binding = bindings[at];
+    if (binding.from != scope.consumer || !process_.counts(binding.to)) continue;
+    const NameId id = process_.reference(binding).name;
+    const std::string_view text = simulation_.images().name(id);
+    if (text.find(scope.name) == std::string_view::npos) continue;
+    const MangledName name = parse_mangled(text);
+    if (is_class_member(name) && !name.constructor && name.scope == scope.name &&
+        !is_instantiation(process_.image(binding.to).elf.symbols[binding.definition]))
+      scope.by_provider[binding.to].try_emplace(id, at);
+  }
+}
+
+// Than the definition of the same name in `copy`; a copy without one says nothing.
+bool RuntimeClasses::is_other_code(const Binding& binding, ObjectId copy) const {
+  const Images& images = simulation_.images();
+  const ImageId image = process_.object(copy).image;
+  const uint64_t size = process_.image(binding.to).elf.symbols[binding.definition].st_size;
+  bool differs = false;
+  for (uint32_t at = images.first_definition(process_.reference(binding).name); at != kNone;
+       at = images.definition(at).next) {
+    if (images.definition(at).image != image) continue;
+    if (!sizes_differ(size, images[image].elf.symbols[images.definition(at).symbol].st_size))
+      return false;
+    differs = true;
+  }
+  return differs;
+}
+
+std::vector<CaptureGroup> RuntimeClasses::split(const Scope& scope) const {
+  std::vector<CaptureGroup> groups;
+  for (const auto& [copy, others] : scope.by_provider) {
+    if (!process_.is_cpp_runtime(copy)) continue;
+    for (const auto& [provider, members] : scope.by_provider) {
+      if (provider == copy || process_.ownership().same(scope.consumer, provider)) continue;
+      CaptureGroup group;
+      group.consumer = scope.consumer;
+      group.own = copy;
+      group.provider = provider;
+      group.family = std::string(scope.name);
+      bool differs = false;
+      for (const auto& [name, at] : members) {
+        group.bindings.push_back(at);
+        differs |= is_other_code(simulation_.bindings()[at], copy);
+      }
+      if (!differs) continue;
+      for (const auto& [name, at] : others)
+        if (group.staying.size() < kKeptExamples) group.staying.push_back(at);
+      group.captured = static_cast<uint32_t>(members.size());
+      group.stays = static_cast<uint32_t>(others.size());
+      group.verdict = process_.ownership().serves_request(scope.consumer, provider)
+                          ? Verdict::kLiveSplit
+                          : Verdict::kLatentSplit;
+      groups.push_back(std::move(group));
+    }
+  }
+  return groups;
+}
+
+std::vector<CaptureGroup> RuntimeClasses::split_for_others(
+    const std::vector<Candidate>& candidates) const {
+  std::map<std::pair<ObjectId, std::string_view>, Scope> scopes;
+  for (const Candidate& candidate : candidates) {
+    const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
+    if (!is_class_member(name) || name.constructor) continue;
+    const ObjectId consumer = simulation_.bindings()[candidate.binding].from;
+    scopes.try_emplace({consumer, name.scope}, Scope{consumer, name.scope, {}});
+  }
+  std::vector<CaptureGroup> groups;
+  for (auto& [key, scope] : scopes) {
+    collect_members(scope);
+    for (CaptureGroup& group : split(scope)) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace cohabit
