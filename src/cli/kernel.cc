@@ -11,12 +11,11 @@
 
 #include "actions/kernel_specs.h"
 #include "base/paths.h"
-#include "base/read_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/examine.h"
+#include "cli/rules_file.h"
 #include "facts/python/version.h"
-#include "repair/repair.h"
 #include "report/printable.h"
 
 namespace cohabit {
@@ -40,10 +39,7 @@ Result<std::string> place_of(const KernelOptions& options) {
 // --repair as `cohabit run` takes it, from any directory.
 Result<std::string> repair_argument(const std::string& repair) {
   if (repair == "auto" || repair == "none") return repair;
-  const auto text = read_file(repair);
-  if (!text) return tl::unexpected<Error>(text.error());
-  if (auto rules = parse_rules(*text); !rules)
-    return fail(fmt::format("{}: {}", repair, rules.error().message));
+  if (auto rules = read_rules_file(repair); !rules) return tl::unexpected<Error>(rules.error());
   std::error_code error;
   return std::filesystem::absolute(repair, error).lexically_normal().string();
 }

@@ -7,17 +7,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "actions/launch.h"
-#include "base/read_file.h"
+#include "base/tree.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/python_command.h"
 #include "cli/repairs.h"
+#include "cli/rules_file.h"
 #include "cli/run_options.h"
+#include "facts/python/interpreter.h"
 #include "findings/environment.h"
 #include "report/printable.h"
 
@@ -47,7 +50,11 @@ Repair choose(const RunOptions& options, const report::RepairReport& report,
         row.leaves.empty() ? "" : " (not everything can be cleared)");
     return row.repair;
   }
-  say(options, "{}: there are clashes that no launch can clear; see `cohabit fix {}`", what,
+  const auto error =
+      std::find_if(report.findings.begin(), report.findings.end(),
+                   [](const Finding& finding) { return finding.severity == Severity::kError; });
+  say(options, "{}: {}; no launch can clear that, see `cohabit fix {}`", what,
+      error == report.findings.end() ? "something fails" : report::printable(error->headline),
       report.program);
   return {};
 }
@@ -56,7 +63,7 @@ Result<Repair> repair_for_every_order(const RunOptions& options, RepairRequest r
   request.program.reset();
   const auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
-  return choose(options, *report, "every order of the frameworks of this environment");
+  return choose(options, *report, "every order of the modules of this environment");
 }
 
 // A walk of the program tells enough if it comes to an end and meets a framework, or a clash.
@@ -99,11 +106,22 @@ Result<Repair> automatic_repair(const RunOptions& options, const std::string& pa
 Result<Repair> repair_of(const RunOptions& options, const std::string& path) {
   if (options.repair == "none") return Repair{};
   if (options.repair == "auto") return automatic_repair(options, path);
-  auto text = read_file(options.repair);
-  if (!text) return tl::unexpected<Error>(text.error());
-  auto repair = parse_rules(*text);
-  if (!repair) return fail(fmt::format("{}: {}", options.repair, repair.error().message));
+  auto repair = read_rules_file(options.repair);
+  if (!repair) return repair;
+  const Tree tree("");
+  if (const auto place = find_python_of(path))
+    if (const auto python = find_interpreter(tree, *place))
+      for (const std::string& sentence : what_is_foreign(*repair, *python))
+        say(options, "{}", sentence);
   return repair;
+}
+
+// A script is started in any directory; a name without a slash is searched in PATH.
+std::vector<std::string> from_anywhere(std::vector<std::string> command) {
+  std::error_code error;
+  if (command[0].find('/') != std::string::npos)
+    command[0] = std::filesystem::absolute(command[0], error).string();
+  return command;
 }
 
 // As a shell takes it.
@@ -135,6 +153,9 @@ Result<int> run(const RunOptions& options) {
   if (!repair) return tl::unexpected<Error>(repair.error());
   const auto variables = own_variables("");
   const Variables environment(variables.begin(), variables.end());
+  const auto off = variables.find("COHABIT_PRELOAD");
+  if (!repair->flags.empty() && off != variables.end() && off->second == "off")
+    say(options, "COHABIT_PRELOAD=off: the flags of dlopen calls stay as they are");
   auto changes = launch_variables(*repair, environment);
   if (!changes) return tl::unexpected<Error>(changes.error());
   if (auto added = add_needed_variables(options, *path, *changes); !added)
@@ -144,7 +165,7 @@ Result<int> run(const RunOptions& options) {
     return 0;
   }
   if (!options.write.empty()) {
-    auto done = write_script(options.write, launch_script(*repair, *changes, options.command));
+    auto done = write_script(options.write, launch_script(*repair, *changes, from_anywhere(options.command)));
     if (!done) return tl::unexpected<Error>(done.error());
     return 0;
   }

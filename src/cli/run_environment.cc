@@ -11,6 +11,8 @@
 #include "cli/launch_process.h"
 #include "cli/python_command.h"
 #include "cli/run_options.h"
+#include "findings/rule.h"
+#include "imports/finder.h"
 #include "repair/memory_shares.h"
 
 namespace cohabit {
@@ -53,6 +55,7 @@ class NeededForRun {
   Result<void> add_needed(const cuda::GpuHost& host);
   Result<void> add_shares(cuda::GpuHost& host);
   Result<void> add_deferred();
+  void say_what_is_not_there(const std::vector<std::string>& modules);
   Result<void> add_hook();
   Result<std::vector<std::string>> importers_of(const std::vector<std::string>& modules);
 
@@ -132,6 +135,18 @@ Result<std::vector<std::string>> NeededForRun::importers_of(
   return std::vector<std::string>(files.begin(), files.end());
 }
 
+// That is no mistake: a package may do without it. A misspelled name is one.
+void NeededForRun::say_what_is_not_there(const std::vector<std::string>& modules) {
+  std::vector<std::string> known = find_frameworks(world_);
+  for (const Distribution& one : world_.distributions.all()) known.push_back(one.name);
+  for (const std::string& module : modules) {
+    if (finder_of(world_).find_top_level(module)) continue;
+    const auto near = nearest_name(module, known);
+    say(options_, "--defer: there is no module {} here{}", module,
+        near ? fmt::format(" (did you mean {}?)", *near) : "");
+  }
+}
+
 Result<void> NeededForRun::add_deferred() {
   if (options_.defer.empty()) return {};
   const auto modules = read_module_list(options_.defer);
@@ -139,6 +154,7 @@ Result<void> NeededForRun::add_deferred() {
   for (const std::string& module : *modules)
     if (module.find('.') != std::string::npos)
       return fail(fmt::format("--defer takes whole modules: {}, not {}", root_of(module), module));
+  say_what_is_not_there(*modules);
   const auto files = importers_of(*modules);
   if (!files) return tl::unexpected<Error>(files.error());
   const auto lines = needed_at_import(world_.python->executable, *modules, *files);

@@ -7,15 +7,15 @@
 #include <string_view>
 
 #include "actions/verify.h"
-#include "base/read_file.h"
 #include "base/variables.h"
 #include "cli/arguments.h"
+#include "cli/asked_modules.h"
 #include "cli/commands.h"
 #include "cli/examine.h"
+#include "cli/rules_file.h"
 #include "cli/verified_row.h"
 #include "cli/verify_runs.h"
 #include "facts/cuda/gpu_host.h"
-#include "repair/repair.h"
 
 namespace cohabit {
 namespace {
@@ -26,15 +26,6 @@ struct VerifyOptions {
   VerifyRequest request;
   bool ocr = false;
 };
-
-Result<Repair> read_repair(const std::string& path) {
-  if (path.empty()) return Repair{};
-  auto text = read_file(path);
-  if (!text) return tl::unexpected<Error>(text.error());
-  auto repair = parse_rules(*text);
-  if (!repair) return fail(fmt::format("{}: {}", path, repair.error().message));
-  return repair;
-}
 
 // Text recognition with the models in its package, and torch beside it in both orders. (The package
 // rapidocr itself fetches its models when it is first used.)
@@ -63,22 +54,28 @@ Result<std::vector<std::vector<std::string>>> orders_asked(const VerifyOptions& 
                                                            const World& world) {
   auto imports = read_module_list(options.imports);
   if (!imports) return tl::unexpected<Error>(imports.error());
-  if (!imports->empty()) return std::vector<std::vector<std::string>>{*imports};
   auto with = read_module_list(options.with);
   if (!with) return tl::unexpected<Error>(with.error());
+  if (!imports->empty() + !with->empty() + options.ocr > 1)
+    return fail("--imports is one order, --with any order, --ocr its own: give one of them");
+  if (!imports->empty()) return std::vector<std::vector<std::string>>{*imports};
   if (options.ocr) return orders_of_ocr(world);
-  return orders_of(with->empty() ? find_frameworks(world) : *with);
+  if (!with->empty()) return orders_of(*with);
+  const auto frameworks = find_frameworks(world);
+  return frameworks.empty() ? find_examined_modules(world).orders() : orders_of(frameworks);
 }
 
 Result<int> verify(const VerifyOptions& options) {
   if (options.format != "full" && options.format != "json")
     return fail("--format cannot be " + options.format + "; it is one of full, json");
-  const auto repair = read_repair(options.repair);
+  const auto repair = options.repair.empty() ? Repair{} : read_rules_file(options.repair);
   if (!repair) return tl::unexpected<Error>(repair.error());
   const Tree tree("");
   World world(tree);
   if (auto found = find_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
+  for (const std::string& sentence : what_is_foreign(*repair, *world.python))
+    fmt::print(stderr, "warning: {}\n", sentence);
   world.machine = read_machine(tree, world.python->elf_machine, "", world.python->elf_interpreter);
   const cuda::GpuHost gpu =
       cuda::read_gpu_host(tree, world.machine, variable_of(own_variables(""), "LD_LIBRARY_PATH"));
