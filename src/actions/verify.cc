@@ -12,15 +12,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "actions/runtime_library.h"
 #include "base/descriptor.h"
+#include "base/read_file.h"
 #include "base/scratch.h"
 #include "base/variables.h"
 
@@ -62,9 +65,12 @@ std::vector<std::string> arguments_of(const std::string& python,
   return words;
 }
 
+// What everything that a run starts inherits: the directory of the run, which no other has.
+constexpr std::string_view kMark = "COHABIT_VERIFY_RUN";
+
 // Ours, changed, and with the library that tells of a crash; without it a crash is a signal only.
 std::vector<std::string> environment_of(const std::vector<VariableChange>& changes,
-                                        bool tells_of_crashes) {
+                                        bool tells_of_crashes, const std::string& mark) {
   VariableMap variables;
   for (char** entry = environ; entry && *entry; entry++) {
     const std::string_view text = *entry;
@@ -77,6 +83,7 @@ std::vector<std::string> environment_of(const std::vector<VariableChange>& chang
     else
       variables.erase(change.name);
   }
+  variables[std::string(kMark)] = mark;
   const auto library = find_runtime_library("libcohabit_crash.so", "COHABIT_CRASH_LIBRARY");
   const auto path = library ? preloadable_path(*library) : library;
   if (path && tells_of_crashes) {
@@ -214,6 +221,30 @@ bool wait_for(pid_t pid, Clock::time_point end, int& status) {
   return true;
 }
 
+// What the run has started in sessions of its own, which no group reaches. What is started while we
+// look is found by the next look.
+void end_marked(const std::string& mark) {
+  constexpr int kMostLooks = 5;
+  constexpr size_t kMostEnvironment = 4 << 20;
+  const std::string entry = fmt::format("{}={}", kMark, mark) + '\0';
+  for (int look = 0; look < kMostLooks; look++) {
+    bool found = false;
+    std::error_code error;
+    for (const auto& one : std::filesystem::directory_iterator("/proc", error)) {
+      pid_t pid = 0;
+      const std::string name = one.path().filename().string();
+      const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+      if (bad != std::errc() || end != name.data() + name.size()) continue;
+      const auto environment = read_file(one.path() / "environ", kMostEnvironment);
+      if (!environment || environment->find(entry) == std::string::npos) continue;
+      ::kill(pid, SIGKILL);
+      found = true;
+    }
+    if (!found) return;
+    ::usleep(2000);
+  }
+}
+
 std::string read_whole(int file) {
   constexpr size_t kMost = size_t{16} << 20;
   std::string text;
@@ -273,7 +304,7 @@ Result<VerifiedRun> verify_imports(const std::string& python,
   Descriptor writing(ends[1]);
   const Descriptor crash_file(::memfd_create("cohabit-crash", MFD_CLOEXEC));
   const Child child{Words(arguments_of(python, imports)),
-                    Words(environment_of(changes, crash_file.is_open())),
+                    Words(environment_of(changes, crash_file.is_open(), directory.path())),
                     directory.path(),
                     limits,
                     writing.get(),
@@ -289,6 +320,7 @@ Result<VerifiedRun> verify_imports(const std::string& python,
   int status = 0;
   const bool in_time = listen(reading.get(), end, account) && wait_for(pid, end, status);
   ::kill(-pid, SIGKILL);  // it, where it hangs, and what it has left behind
+  end_marked(directory.path());
   if (!in_time) ::waitpid(pid, &status, 0);
   VerifiedRun run;
   run.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -148,6 +148,13 @@ bool RuntimeClasses::is_other_code(const Binding& binding, ObjectId copy) const 
   return differs;
 }
 
+bool RuntimeClasses::is_other_code_than_runtimes(const Binding& binding) const {
+  for (ObjectId copy = 0; copy < process_.object_count(); copy++)
+    if (process_.is_cpp_runtime(copy) && copy != binding.to && is_other_code(binding, copy))
+      return true;
+  return false;
+}
+
 std::vector<CaptureGroup> RuntimeClasses::split(const Scope& scope) const {
   std::vector<CaptureGroup> groups;
   for (const auto& [copy, others] : scope.by_provider) {
@@ -183,8 +190,11 @@ std::vector<CaptureGroup> RuntimeClasses::split_for_others(
   std::map<std::pair<ObjectId, std::string_view>, Scope> scopes;
   for (const Candidate& candidate : candidates) {
     const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
-    if (!is_class_member(name) || name.constructor) continue;
-    const ObjectId consumer = simulation_.bindings()[candidate.binding].from;
+    const Binding& binding = simulation_.bindings()[candidate.binding];
+    // Nearly all end here: the other questions take a walk over all bindings.
+    if (!is_class_member(name) || name.constructor || !is_other_code_than_runtimes(binding))
+      continue;
+    const ObjectId consumer = binding.from;
     scopes.try_emplace({consumer, name.scope}, Scope{consumer, name.scope, {}});
   }
   std::vector<CaptureGroup> groups;

@@ -36,6 +36,7 @@ class RuntimeClasses {
   bool is_entered_on_request(const CaptureGroup& group) const;
   void collect_members(Scope& scope) const;
   bool is_other_code(const sim::Binding& binding, sim::ObjectId copy) const;
+  bool is_other_code_than_runtimes(const sim::Binding& binding) const;
   std::vector<CaptureGroup> split(const Scope& scope) const;
 
   const ProcessView& process_;

@@ -18,7 +18,7 @@ RULES = "cohabit-rules 1\n"
 def rules(tmp_path: Path) -> str:
     """A repair with a flag rule and a preload, for files that no program here opens."""
     path = tmp_path / "the rules"
-    path.write_text(RULES + "preload libz.so.1\ndlopen -global /not/there/lib%20a.so\n")
+    path.write_text(RULES + "preload libz.so.1\ndlopen -global lib%20a.so\n")
     return str(path)
 
 
@@ -68,7 +68,7 @@ def test_variables_are_inherited_by_children(cohabit: str, rules: str) -> None:
 def test_dry_run_says_what_and_why(cohabit: str, rules: str) -> None:
     done = run(cohabit, "--repair", rules, "--dry-run", "--", "false")
     assert done.returncode == 0
-    assert "libz.so.1" in done.stdout and "-global /not/there/lib%20a.so" in done.stdout
+    assert "libz.so.1" in done.stdout and "-global lib%20a.so" in done.stdout
     assert "\nfalse\n" in done.stdout
 
 
@@ -134,3 +134,53 @@ def test_written_script(cohabit: str, rules: str, tmp_path: Path) -> None:
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     said = subprocess.run([str(script), "more"], capture_output=True, text=True, env=plain)
     assert (said.stdout, said.stderr) == ("libz.so.1 [\"it's\", 'more']\n", "")
+
+
+def test_rules_that_are_cut_off(cohabit: str, tmp_path: Path) -> None:
+    """Half a path would be a rule about nothing."""
+    (tmp_path / "rules").write_text("cohabit-rules 1\npreload /usr/lib/libz.s")
+    done = run(cohabit, "--repair", str(tmp_path / "rules"), "--", "true")
+    assert done.returncode == 125 and "cut off" in done.stderr and '"preload /usr/lib/libz.s"' in done.stderr
+
+
+def test_rules_of_another_environment(cohabit: str, tmp_path: Path) -> None:
+    there = tmp_path / "other/lib/python3.11/site-packages/lib.so"
+    there.parent.mkdir(parents=True)
+    there.write_text("")
+    (tmp_path / "rules").write_text(f"cohabit-rules 1\ndlopen -global {there}\ndlopen -global {there}.gone\n")
+    done = run(cohabit, "--repair", str(tmp_path / "rules"), "--", sys.executable, "-c", "")
+    assert done.returncode == 0
+    assert f"{there}, which the rules name, is of another environment than" in done.stderr
+    assert f"{there}.gone, which the rules name, is not there" in done.stderr
+
+
+def test_the_switch_is_told(cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "rules").write_text("cohabit-rules 1\ndlopen -global libx.so\n")
+    command = [cohabit, "run", "--repair", str(tmp_path / "rules"), "--", "true"]
+    off = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COHABIT_PRELOAD": "off"})
+    on = subprocess.run(command, capture_output=True, text=True)
+    assert "COHABIT_PRELOAD=off" in off.stderr and "COHABIT_PRELOAD" not in on.stderr
+
+
+def test_written_script_of_a_relative_command(cohabit: str, tmp_path: Path) -> None:
+    """Starts from any directory; what is quoted on purpose is no remark of shellcheck."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(sys.executable)
+    subprocess.run([cohabit, "run", "--repair", "none", "--write", "s.sh", "--", "bin/python", "-c", "print('`$HOME`')"],
+                   cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "s.sh"], cwd="/", capture_output=True, text=True).stdout == "`$HOME`\n"
+    if shutil.which("shellcheck"):
+        assert subprocess.run(["shellcheck", tmp_path / "s.sh"], capture_output=True, text=True).stdout == ""
+
+
+def test_an_import_that_is_not_there(cohabit: str) -> None:
+    done = run(cohabit, "--imports", "no_such_module_at_all", "--", sys.executable, "-c", "")
+    assert done.returncode == 0 and "No module named 'no_such_module_at_all'" in done.stderr
+
+
+def test_a_misspelled_module_to_defer(cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("")
+    done = subprocess.run([cohabit, "run", "--defer", "torhc", "--", sys.executable, "-c", ""], capture_output=True,
+                          text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0 and "no module torhc here (did you mean torch?)" in done.stderr

@@ -59,6 +59,30 @@ def test_outcomes(verify, module: str) -> None:
     assert time.monotonic() - begin < 90
 
 
+def test_what_leaves_its_group_is_ended(verify, tmp_path: Path) -> None:
+    """A child in a session of its own, which starts another in one of its own."""
+    (tmp_path / "leaver.py").write_text(f"""
+import subprocess, sys, time
+inner = "import time, os; open({str(tmp_path / 'ids')!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(100)"
+outer = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {{inner!r}}], start_new_session=True); {{inner}}"
+subprocess.Popen([sys.executable, "-c", outer], start_new_session=True)
+while not (os := __import__("os")).path.exists({str(tmp_path / 'ids')!r}) or open({str(tmp_path / 'ids')!r}).read().count(" ") < 2:
+    time.sleep(0.05)
+time.sleep(100)
+""")
+    _, (run,) = verify("--imports", "leaver", "--timeout", "15")
+    ids = (tmp_path / "ids").read_text().split()
+    assert run["outcome"] == "hang" and len(ids) == 2
+    assert [one for one in ids if Path(f"/proc/{one}/stat").exists()
+            and Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[0] != "Z"] == []
+
+
+def test_one_way_to_say_what_is_run(cohabit: str) -> None:
+    done = subprocess.run([cohabit, "verify", sys.executable, "--imports", "os", "--with", "os,re"],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "--imports is one order, --with any order" in done.stderr
+
+
 def test_round_trips(verify, tmp_path: Path) -> None:
     """Of a package that was asked for, and of pictures' that an import has brought."""
     (tmp_path / "brotli.py").write_text("def compress(text): return text\ndef decompress(text): return text[1:]\n")
