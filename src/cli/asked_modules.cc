@@ -42,9 +42,8 @@ std::string main_module(const InstalledFiles& files, uint32_t distribution,
     const std::string_view path = files.rows()[i].record.path;
     counts[path.substr(0, path.find_first_of("/."))]++;
   }
-  return *std::max_element(modules.begin(), modules.end(), [&](const auto& a, const auto& b) {
-    return counts[a] < counts[b];
-  });
+  return *std::max_element(modules.begin(), modules.end(),
+                           [&](const auto& a, const auto& b) { return counts[a] < counts[b]; });
 }
 
 }  // namespace

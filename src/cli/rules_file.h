@@ -1,4 +1,5 @@
-// Rules that a user gives to `run`, `verify` and `kernel install`: written by `cohabit fix --write`.
+// Rules that a user gives to `run`, `verify` and `kernel install`: written by `cohabit fix
+// --write`.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ namespace cohabit {
 // half a path would be a rule about nothing.
 Result<Repair> read_rules_file(const std::string& path);
 
-// Sentences about what the rules name that `python` does not load: files that are gone, and those of
-// another environment.
+// Sentences about what the rules name that `python` does not load: files that are gone, and those
+// of another environment.
 std::vector<std::string> what_is_foreign(const Repair& repair, const Interpreter& python);
 
 }  // namespace cohabit

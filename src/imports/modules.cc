@@ -574,8 +574,12 @@ void Interpreter::note_variable_set(Ref key, Ref value) {
   if (!name || !module || is_standard(module) || is_installed(module)) return;
   const Ref before = dict_get(environment_, key);
   if (before && KeyTraits::equal(before, value)) return;
-  PlannedVariable variable{std::string(*name), module->spec.path,
-                           static_cast<uint32_t>(frames_.back().line), "", 0};
+  PlannedVariable variable{std::string(*name),
+                           module->spec.path,
+                           static_cast<uint32_t>(frames_.back().line),
+                           "",
+                           0,
+                           static_cast<uint32_t>(plan_.opens.size())};
   if (const auto asked = variables_asked_.find(*name); asked != variables_asked_.end())
     std::tie(variable.asked_by, variable.asked_line) = asked->second;
   plan_.variables_changed.push_back(std::move(variable));

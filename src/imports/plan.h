@@ -109,6 +109,7 @@ struct PlannedVariable {
   // An installed module asked for it before; empty: none did.
   std::string asked_by;
   uint32_t asked_line = 0;
+  uint32_t opens_before = 0;  // how many of the plan's opens came before
 };
 
 struct Plan {

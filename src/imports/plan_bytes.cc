@@ -115,12 +115,13 @@ void visit(Way& way, T& value) {
     way.number(index);
   } else {
     static_assert(std::is_same_v<Kind, PlannedVariable>);
-    auto& [name, file, line, asked_by, asked_line] = value;
+    auto& [name, file, line, asked_by, asked_line, opens_before] = value;
     way.text(name);
     way.text(file);
     way.number(line);
     way.text(asked_by);
     way.number(asked_line);
+    way.number(opens_before);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -95,6 +96,9 @@ class CondaHandler : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& value) override {
     if (depth_ == 1 && key_ == "name") distribution_.name = value;
     if (depth_ == 1 && key_ == "version") distribution_.version = value;
+    // What the command line said of it: one text, or, newer, several.
+    if ((depth_ == 1 && key_ == "requested_spec") || (depth_ == 2 && key_ == "requested_specs"))
+      distribution_.is_requested |= !value.empty() && value != "None";
     if (depth_ == 2 && key_ == "files" && value.size() < kMaxPath && looks_native(value))
       distribution_.native_files.push_back(join_normal(prefix_, value));
     return true;
@@ -233,6 +237,7 @@ void Distributions::read_site(const std::string& site) {
 
 void Distributions::read_conda(const std::string& prefix) {
   const std::string directory = join_normal(prefix, "conda-meta");
+  std::unordered_set<std::string> requested;
   for (const std::string& name : tree_.list(directory)) {
     if (!name.ends_with(".json")) continue;
     Distribution distribution;
@@ -246,8 +251,13 @@ void Distributions::read_conda(const std::string& prefix) {
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler) &&
         problems_.size() < kMaxProblems)
       problems_.push_back("cannot read " + distribution.metadata + " as JSON");
+    if (distribution.is_requested) requested.insert(normal_name(distribution.name));
     if (!distribution.name.empty()) all_.push_back(std::move(distribution));
   }
+  // The same package as Python sees it: conda writes no REQUESTED.
+  for (Distribution& one : all_)
+    if (is_below(one.site, prefix) && requested.contains(normal_name(one.name)))
+      one.is_requested = true;
 }
 
 void Distributions::index() {

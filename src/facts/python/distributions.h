@@ -23,7 +23,7 @@ struct Distribution {
   std::string site;       // the directory that holds the metadata; of conda-meta: the prefix
   bool is_conda_package = false;            // from conda-meta; the same files may have a dist-info
   bool has_metadata = false;                // METADATA or PKG-INFO could be read
-  bool is_requested = false;                // somebody asked for it by name: REQUESTED
+  bool is_requested = false;                // somebody asked for it by name: REQUESTED, conda-meta
   std::string editable;                     // the URL of the project, if it is installed in place
   std::string requires_python;              // ">=3.9"; empty: says nothing
   std::vector<std::string> requires_dist;   // as written, see facts/python/requirement.h

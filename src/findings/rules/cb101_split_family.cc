@@ -71,7 +71,11 @@ const Rule kCb101 = {
     "reported\n"
     "  too. Two copies of the same version split without harm. For the C++ runtime itself a class "
     "counts\n"
-    "  only if the machine code leads from an entered member to a captured one of other code.",
+    "  only if the machine code leads from an entered member to a captured one of other code; for "
+    "who\n"
+    "  uses a class of it, only if the captured members are other code and not more than those "
+    "that "
+    "stay.",
     check,
 };
 
