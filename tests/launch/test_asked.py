@@ -38,19 +38,6 @@ def test_what_was_asked_for_is_looked_at(cohabit: str, env: Env) -> None:  # noq
     assert orders(cohabit, env) == {"good_package": "sound", "broken": "unsound"}
 
 
-def test_what_conda_was_asked_for(cohabit: str, env: Env) -> None:
-    """conda-meta names what the command line asked for, in one text or (newer) in a list; the dist-info beside it does not."""
-    for name in ("old", "new", "neither"):
-        distribution(env, name, {f"{name}.py": ""}, asked=False)
-    meta = env.place / "conda-meta"
-    meta.mkdir()
-    for name, more in (("old", {"requested_spec": "old>=1"}), ("new", {"requested_specs": ["new"], "requested_spec": ""}),
-                       ("neither", {"requested_spec": "None", "requested_specs": []})):
-        (meta / f"{name}-1.0-0.json").write_text(json.dumps({"name": name, "version": "1.0", "files": [], **more}))
-    # A prefix with conda-meta is taken for conda's, and the packages of the Python below are seen too.
-    assert sorted({"old", "new", "neither"} & set(orders(cohabit, env))) == ["new", "old"]
-
-
 def test_the_module_that_has_most_files(cohabit: str, env: Env) -> None:  # noqa: F811
     distribution(env, "many", {"first.py": "", "second/__init__.py": "", "second/more.py": "", "_third.py": ""})
     assert orders(cohabit, env) == {"second": "sound"}
