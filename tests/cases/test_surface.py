@@ -206,7 +206,14 @@ def test_an_environment_is_found_and_named(cohabit: str, world: Path) -> None:
     assert chosen() == (str(project / ".venv"), f"examining {project}/.venv (found by .venv)\n")
     active = chosen(VIRTUAL_ENV=str(world / "env"), CONDA_PREFIX=str(project / ".venv"))
     assert active == (str(world / "env"), f"examining {world}/env (found by $VIRTUAL_ENV)\n")
+    # pre-commit (languages/python.py) makes the environment of its hook the active one; a hook of "language: system" has the user's.
+    hook = world / "py_env-python3"
+    shutil.copytree(world / "env", hook)
+    hooked = {"PRE_COMMIT": "1", "VIRTUAL_ENV": str(hook), "PATH": f"{hook}/bin:{world}/env/bin:/usr/bin"}
+    assert chosen(**hooked)[0] == str(project / ".venv")
+    assert chosen(**hooked | {"VIRTUAL_ENV": str(world / "env")})[0] == str(world / "env")
     (project / ".venv").rename(project / "other")
+    assert chosen(**hooked)[0] == str(world / "env")
     conda = chosen(CONDA_PREFIX=str(project / "other"))
     assert conda == (str(project / "other"), f"examining {project}/other (found by $CONDA_PREFIX)\n")
 

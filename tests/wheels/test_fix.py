@@ -54,7 +54,7 @@ def test_finds_the_known_repair(name: str, case: dict, cohabit: str, repo: Path)
 def test_a_latent_split_is_repaired_before_anything_steps_into_it(cohabit: str) -> None:
     """`import paddle` returns, and `import zlib` after it dies (shared/knowledge/real-conflicts.md, 2)."""
     home = environment("ocr")
-    report = fix(cohabit, home)
+    report = fix(cohabit, home, "--with", "torch,paddle")
     assert {order["verdict"] for order in report["orders"]} == {"sound"}
     assert [f["code"] for f in report["findings"]] == ["CB105"] and report["findings"][0]["severity"] == "warning"
     best = report["repairs"][0]
@@ -64,6 +64,13 @@ def test_a_latent_split_is_repaired_before_anything_steps_into_it(cohabit: str) 
     assert any(run.returncode != 0 for run in plain)
     repaired = real.run([str(home / "bin/python"), "-c", code], LD_PRELOAD=best["rules"].split("preload ")[1].split()[0])
     assert repaired.returncode == 0 and "right" in repaired.stdout
+
+
+def test_what_was_asked_for_is_repaired_too(cohabit: str) -> None:
+    """paddleocr is no framework, and `import paddleocr` dies (shared/knowledge/real-conflicts.md, 1)."""
+    report = fix(cohabit, environment("ocr"))
+    assert {", ".join(order["imports"]) for order in report["orders"] if order["verdict"] != "sound"} == {"paddleocr"}
+    assert parts_of(report["repairs"][0]["rules"]) == {"preload libz.so.1"} and not report["repairs"][0]["leaves"]
 
 
 def test_healthy_order_needs_nothing(cohabit: str) -> None:

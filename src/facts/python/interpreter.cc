@@ -10,6 +10,8 @@
 #include <cstring>
 #include <map>
 
+#include "base/paths.h"
+#include "base/rows.h"
 #include "base/variables.h"
 #include "facts/elf/object.h"
 #include "facts/python/site_path.h"
@@ -477,6 +479,18 @@ std::string implementation_of(const Interpreter& result) {
   return name.starts_with("graalpy") ? "GraalVM" : "CPython";
 }
 
+// pre-commit installs a hook into an environment of its own (py_env-...) and makes that the active
+// one. The user's may still be behind it in PATH.
+void leave_hooks_environment(PythonVariables& variables) {
+  const std::string own = join_normal(variables.virtual_env, "bin");
+  if (!last_part(variables.virtual_env).starts_with("py_env")) return;
+  variables.virtual_env.clear();
+  std::string kept;
+  for (const std::string_view entry : split(variables.path, ':'))
+    if (entry != own) kept.append(kept.empty() ? "" : ":").append(entry);
+  variables.path = kept;
+}
+
 }  // namespace
 
 PythonVariables PythonVariables::from_environment() {
@@ -497,6 +511,7 @@ PythonVariables PythonVariables::of(const std::map<std::string, std::string>& va
   result.pyenv_version = get("PYENV_VERSION");
   result.no_user_site = !get("PYTHONNOUSERSITE").empty();
   result.safe_path = !get("PYTHONSAFEPATH").empty();
+  if (!get("PRE_COMMIT").empty()) leave_hooks_environment(result);
   return result;
 }
 

@@ -20,7 +20,7 @@ struct PythonVariables {
   static PythonVariables from_environment();  // of our own process
   static constexpr const char* kNames[] = {
       "VIRTUAL_ENV",   "CONDA_PREFIX",     "PATH",          "HOME", "PYTHONPATH",
-      "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONSAFEPATH"};
+      "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PRE_COMMIT"};
   static PythonVariables of(const std::map<std::string, std::string>& variables);
   // What counts for these files: below a root without a process our own say nothing.
   PythonVariables seen_in(const Tree& tree) const;
