@@ -70,8 +70,9 @@ def make_sdist(directory: Path, name: str, version: str) -> None:
 class Index:
     """Serves a directory of wheels as a simple index (PEP 503). Counts what it sends of wheels."""
 
-    def __init__(self, directory: Path, ranges: bool = True, login: str = ""):
+    def __init__(self, directory: Path, ranges: bool = True, login: str = "", fails: str = ""):
         self.directory, self.ranges, self.login = directory, ranges, login
+        self.fails, self.failed = fails, set()  # the first request of cohabit for a wheel: "cut" or "busy"
         self.sent: dict[str, int] = {}  # bytes of wheels, by the program that asked
         self.requests: list[str] = []
         index = self
@@ -139,6 +140,12 @@ class Index:
         if file.suffix == ".whl" and request.command == "GET":
             program = request.headers.get("User-Agent", "").split("/")[0]
             self.sent[program] = self.sent.get(program, 0) + len(data)
+            if self.fails and program == "cohabit" and file not in self.failed:
+                self.failed.add(file)
+                if self.fails == "busy":
+                    return self.send(request, 503, b"later")
+                more["Content-Length"] = str(len(data))
+                data, request.close_connection = data[:len(data) // 2], True
         self.send(request, status, data, {"Accept-Ranges": "bytes" if self.ranges else "none", **more})
 
     @staticmethod

@@ -360,6 +360,14 @@ def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
     assert "s3cret-word" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("how", ["cut", "busy"])
+def test_a_server_that_fails_now_and_then(environment, ask, serve, tmp_path: Path, how: str):
+    big_wheels(tmp_path / "wheels")
+    index = serve(tmp_path / "wheels", fails=how)
+    report = ask(environment, "vendor-cu12", "vendor-cu13", "--index-url", index.address(), code=1)
+    assert report["claimed_twice"] == {"count": 3, "different": 2} and report["unknowns"] == []
+
+
 def test_a_private_index_that_refuses(environment, check, serve, tmp_path: Path):
     big_wheels(tmp_path / "wheels")
     index = serve(tmp_path / "wheels", login="user:right")

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/addresses.h"
@@ -172,16 +174,42 @@ Result<void> WebFile::keep(const char* data, size_t count) {
   return {};
 }
 
+// What the next attempt may not meet again: a connection that breaks, a server that has too much to
+// do.
+bool WebFile::may_pass(int code) const {
+  constexpr long kTooMany = 429, kInternal = 500, kBadGateway = 502, kBusy = 503, kLate = 504;
+  if (code != CURLE_OK)
+    return code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
+           code == CURLE_GOT_NOTHING || code == CURLE_HTTP2 || code == CURLE_HTTP2_STREAM;
+  long status = 0;
+  web_->info(handle_, CURLINFO_RESPONSE_CODE, &status);
+  return status == kTooMany || status == kInternal || status == kBadGateway || status == kBusy ||
+         status == kLate;
+}
+
 Result<std::string> WebFile::request(const std::string& range, uint64_t length) {
+  constexpr int kAttempts = 3;
+  constexpr auto kPause = std::chrono::milliseconds(300);
+  for (int attempt = 1;; attempt++) {
+    int code = CURLE_OK;
+    auto text = request_once(range, length, code);
+    // What is sent as a whole may be gigabytes: not again.
+    if (text || whole_ >= 0 || attempt == kAttempts || !may_pass(code)) return text;
+    std::this_thread::sleep_for(attempt * kPause);
+  }
+}
+
+Result<std::string> WebFile::request_once(const std::string& range, uint64_t length, int& code) {
   Transfer transfer{*this, length};
   web_->set(handle_, CURLOPT_RANGE, range.c_str());
   web_->set(handle_, CURLOPT_HEADERFUNCTION, &WebFile::on_header);
   web_->set(handle_, CURLOPT_HEADERDATA, &transfer);
   web_->set(handle_, CURLOPT_WRITEFUNCTION, &WebFile::on_body);
   web_->set(handle_, CURLOPT_WRITEDATA, &transfer);
-  const CURLcode code = web_->perform(handle_);
+  const CURLcode result = web_->perform(handle_);
+  code = result;
   if (!transfer.problem.empty()) return fail(std::move(transfer.problem));
-  if (code != CURLE_OK) return fail(web_->error_text(code));
+  if (result != CURLE_OK) return fail(web_->error_text(result));
   long status = 0;
   web_->info(handle_, CURLINFO_RESPONSE_CODE, &status);
   if (status == kWhole && whole_ >= 0) return std::string();

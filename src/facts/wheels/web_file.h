@@ -41,6 +41,8 @@ class WebFile : public ByteSource {
   WebFile(const WebLibrary& web, CURL* handle, std::string address)
       : web_(&web), handle_(handle), address_(std::move(address)) {}
   Result<std::string> request(const std::string& range, uint64_t length);
+  Result<std::string> request_once(const std::string& range, uint64_t length, int& code);
+  bool may_pass(int code) const;
   Result<void> keep(const char* data, size_t count);
   Result<std::string> read_kept(uint64_t offset, uint64_t length) const;
   static size_t on_header(char* data, size_t size, size_t count, void* transfer);
