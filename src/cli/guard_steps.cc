@@ -11,22 +11,23 @@
 
 namespace cohabit {
 
-Result<std::vector<InstallStep>> steps_of(const std::vector<std::string>& command,
+Result<std::vector<InstallStep>> steps_of(const std::vector<std::string>& given,
                                           const std::string& directory) {
+  const std::vector<std::string> command = check::with_files_apart(given);
   const auto verb = std::find(command.begin(), command.end(), "install");
   std::vector<std::string> common(command.begin(), verb);
   std::vector<std::pair<std::string, std::vector<std::string>>> wanted;  // what, its words
   check::RequirementLines lines;
   for (auto word = verb; word != command.end(); ++word) {
     const bool has_next = word + 1 != command.end();
-    if ((*word == "-r" || *word == "--requirement") && has_next) {
+    if (*word == "-r" && has_next) {
       const size_t known = lines.requirements.size();
       if (auto read = check::read_requirements(std::filesystem::absolute(*++word), lines); !read)
         return tl::unexpected<Error>(read.error());
       for (size_t i = known; i < lines.requirements.size(); i++)
         wanted.push_back({check::without_options(lines.requirements[i]),
                           {"-r", fmt::format("{}/step-{}.txt", directory, i + 1)}});
-    } else if ((*word == "-e" || *word == "--editable") && has_next) {
+    } else if (*word == "-e" && has_next) {
       const std::string project = *++word;
       wanted.push_back({"-e " + project, {"-e", project}});
     } else if (check::takes_value(*word) && has_next) {

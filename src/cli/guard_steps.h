@@ -16,7 +16,7 @@ struct InstallStep {
 // A step for each requirement on the command line and in the files that -r names, in their order;
 // other words and the options in those files belong to every step. A requirement of a file goes to
 // the installer in a file, made in `directory`, since it may carry hashes.
-Result<std::vector<InstallStep>> steps_of(const std::vector<std::string>& command,
+Result<std::vector<InstallStep>> steps_of(const std::vector<std::string>& given,
                                           const std::string& directory);
 
 }  // namespace cohabit

@@ -360,6 +360,20 @@ def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
     assert "s3cret-word" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("spelling", ["-r", "together", "with a sign"])
+def test_an_index_in_a_requirements_file(environment, check, serve, tmp_path: Path, spelling: str):
+    """Only the file says where the wheels are, and a variable how to get them."""
+    big_wheels(tmp_path / "wheels")
+    index = serve(tmp_path / "wheels", login="user:s3cret-word")
+    file = tmp_path / "all.txt"
+    file.write_bytes(b"\xef\xbb\xbf--index-url " + index.address("user:${TOKEN}").encode()
+                     + b"\r\nvendor-cu12\t# tab\r\nvendor-cu13\r\n")
+    words = {"-r": ["-r", file], "together": [f"-r{file}"], "with a sign": [f"--requirement={file}"]}[spelling]
+    done = check(environment, *words, variables={"TOKEN": "s3cret-word"}, code=1)
+    assert "3 paths claimed twice, 2 of them" in done.stdout and "unknown" not in done.stdout
+    assert "s3cret-word" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("how", ["cut", "busy"])
 def test_a_server_that_fails_now_and_then(environment, ask, serve, tmp_path: Path, how: str):
     big_wheels(tmp_path / "wheels")

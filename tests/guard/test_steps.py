@@ -112,6 +112,15 @@ def test_steps_stop_at_the_one_that_breaks(with_pip: Path, call, tmp_path: Path)
     assert "step 2 of 2: three" in done.stderr and installed(with_pip) == {"one-2.0", "two-0.5", "three-1.0"}
 
 
+@pytest.mark.parametrize("option", ["-r", "--requirement="])
+def test_a_file_behind_its_option(with_pip: Path, call, tmp_path: Path, option: str) -> None:
+    requirements = write_requirements(tmp_path)
+    requirements.write_text("\ufeff" + requirements.read_text())
+    done = call(with_pip, "guard", "--step", "--", str(with_pip / "bin/python"), "-m", "pip", "install", f"{option}{requirements}",
+                code=1)
+    assert "step 1 of 4: one==1.0\n" in done.stderr and installed(with_pip) == {"one-1.0", "two-0.5"}
+
+
 def test_a_wrong_hash_stops_a_step(with_pip: Path, call, tmp_path: Path) -> None:
     requirements = write_requirements(tmp_path)
     requirements.write_text(requirements.read_text().replace("sha256:", "sha256:0")[:-1])

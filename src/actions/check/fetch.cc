@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "actions/ask.h"
+#include "actions/check/requirements_file.h"
 #include "actions/check/uv_settings.h"
 #include "base/addresses.h"
 #include "base/paths.h"
@@ -69,6 +70,19 @@ void add(const Arrival& arrival, Reading reading, Fetched& result) {
   result.wheels.emplace_back(std::move(*reading.wheel));
 }
 
+// "${TOKEN}" in a requirements file is a variable's value, as pip and uv read it.
+std::string with_variables(std::string text) {
+  std::string result;
+  for (size_t begin = text.find("${"); begin != text.npos; begin = text.find("${")) {
+    const size_t end = text.find('}', begin);
+    if (end == text.npos) break;
+    const char* value = std::getenv(text.substr(begin + 2, end - begin - 2).c_str());
+    result += text.substr(0, begin) + (value ? value : "");
+    text.erase(0, end + 1);
+  }
+  return result + text;
+}
+
 }  // namespace
 
 // Variables stand last, as pip weighs them.
@@ -103,6 +117,10 @@ wheels::WebSettings web_settings(const Installer& installer, const Request& requ
     if (const char* value = std::getenv(name)) wheels::collect_credentials(value, settings);
   for (const std::string& argument : request.arguments)
     wheels::collect_credentials(argument, settings);
+  const RequirementLines lines = lines_of(request.arguments);
+  for (const auto* list : {&lines.options, &lines.requirements})
+    for (const std::string& line : *list)
+      wheels::collect_credentials(with_variables(line), settings);
   const std::string of_pip = settings_of_pip(installer);
   wheels::collect_credentials(of_pip, settings);
   settings.http_proxy = settings.https_proxy = setting_of_pip(of_pip, "proxy");

@@ -27,7 +27,8 @@ bool has_other_reason(const std::string& errors) {
   for (const char* words :
        {"Invalid requirement", "Could not open requirements file", "Could not find requirements",
         "Failed to parse", "File not found", "NewConnectionError", "ConnectTimeout",
-        "Failed to establish a new connection", "error sending request", "Failed to fetch"})
+        "DO NOT MATCH THE HASHES", "Hash mismatch", "Failed to establish a new connection",
+        "error sending request", "Failed to fetch"})
     if (errors.find(words) != std::string::npos) return true;
   return false;
 }

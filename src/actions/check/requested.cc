@@ -87,11 +87,11 @@ bool takes_value(const std::string& option) {
 
 std::vector<PackageRequirement> requested_of(const Request& request,
                                              const MarkerEnvironment& environment) {
-  const std::vector<std::string>& arguments = request.arguments;
+  const std::vector<std::string> arguments = with_files_apart(request.arguments);
   std::vector<PackageRequirement> result;
   for (size_t i = 0; i < arguments.size(); i++) {
     const std::string& word = arguments[i];
-    if ((word == "-r" || word == "--requirement") && i + 1 < arguments.size())
+    if (word == "-r" && i + 1 < arguments.size())
       read_file_of(arguments[++i], environment, result);
     else if (word.starts_with('-') || (i > 0 && takes_value(arguments[i - 1])))
       continue;

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "base/paths.h"
 #include "base/read_file.h"
@@ -17,9 +19,11 @@ constexpr int kMaxNesting = 8;
 
 // Lines that end with a backslash go on in the next; comments are none.
 std::vector<std::string> logical_lines(const std::string& text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   std::vector<std::string> lines;
   std::string line;
-  for (size_t begin = 0; begin < text.size();) {
+  for (size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+       begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     line += text.substr(begin, end - begin);
     begin = end + 1;
@@ -30,7 +34,8 @@ std::vector<std::string> logical_lines(const std::string& text) {
       line.back() = ' ';
       continue;
     }
-    if (const size_t comment = line.find(" #"); comment != line.npos) line.resize(comment);
+    if (const size_t comment = std::min(line.find(" #"), line.find("\t#")); comment != line.npos)
+      line.resize(comment);
     const size_t first = line.find_first_not_of(" \t"), last = line.find_last_not_of(" \t");
     if (first != line.npos && line[first] != '#')
       lines.push_back(line.substr(first, last - first + 1));
@@ -59,14 +64,13 @@ std::string beside(const std::string& file, const std::string& name) {
   return is_elsewhere || directory.empty() ? name : directory + "/" + name;
 }
 
-Result<void> read_lines(const std::string& path, int nesting, RequirementLines& lines) {
-  if (nesting > kMaxNesting)
-    return fail(fmt::format("{}: files that name each other {} deep", path, kMaxNesting));
-  const auto text = read_file(path, kMaxFile);
-  if (!text) return tl::unexpected<Error>(text.error());
-  for (std::string& line : logical_lines(*text)) {
+Result<void> read_file_lines(const std::string& path, int nesting, RequirementLines& lines);
+
+Result<void> read_lines(const std::string& text, const std::string& path, int nesting,
+                        RequirementLines& lines) {
+  for (std::string& line : logical_lines(text)) {
     if (const auto file = value_of(line, "-r", "--requirement"); !file.empty()) {
-      if (auto done = read_lines(beside(path, file), nesting + 1, lines); !done) return done;
+      if (auto done = read_file_lines(beside(path, file), nesting + 1, lines); !done) return done;
     } else if (const auto constraint = value_of(line, "-c", "--constraint"); !constraint.empty()) {
       lines.options.push_back("-c " + beside(path, constraint));
     } else if (const auto links = value_of(line, "-f", "--find-links"); !links.empty()) {
@@ -82,10 +86,53 @@ Result<void> read_lines(const std::string& path, int nesting, RequirementLines& 
   return {};
 }
 
+Result<void> read_file_lines(const std::string& path, int nesting, RequirementLines& lines) {
+  if (nesting > kMaxNesting)
+    return fail(fmt::format("{}: files that name each other {} deep", path, kMaxNesting));
+  const auto text = read_file(path, kMaxFile);
+  if (!text) return tl::unexpected<Error>(text.error());
+  return read_lines(*text, path, nesting, lines);
+}
+
 }  // namespace
 
 Result<void> read_requirements(const std::string& path, RequirementLines& lines) {
-  return read_lines(path, 0, lines);
+  return read_file_lines(path, 0, lines);
+}
+
+Result<void> read_requirements_text(const std::string& text, const std::string& path,
+                                    RequirementLines& lines) {
+  return read_lines(text, path, 0, lines);
+}
+
+std::vector<std::string> with_files_apart(const std::vector<std::string>& words) {
+  constexpr std::pair<const char*, const char*> kOptions[] = {
+      {"-r", "--requirements"}, {"-r", "--requirement"}, {"-e", "--editable"}};
+  std::vector<std::string> result;
+  for (const std::string& word : words) {
+    const auto option =
+        std::find_if(std::begin(kOptions), std::end(kOptions), [&](const auto& one) {
+          return word.starts_with(one.second) ||
+                 (word.starts_with(one.first) && !word.starts_with("--"));
+        });
+    if (option == std::end(kOptions)) {
+      result.push_back(word);
+      continue;
+    }
+    result.emplace_back(option->first);
+    if (auto value = value_of(word, option->first, option->second); !value.empty())
+      result.push_back(std::move(value));
+  }
+  return result;
+}
+
+RequirementLines lines_of(const std::vector<std::string>& arguments) {
+  RequirementLines lines;
+  const std::vector<std::string> words = with_files_apart(arguments);
+  for (size_t i = 1; i < words.size(); i++)
+    if (words[i - 1] == "-r" && !words[i].ends_with(".toml"))
+      (void)read_requirements(words[i], lines);
+  return lines;
 }
 
 std::string without_options(const std::string& line) {

@@ -63,6 +63,16 @@ std::vector<std::string> places_of(const std::vector<std::string>& arguments) {
   return result;
 }
 
+// The same in requirements files.
+std::string places_in_files(const std::vector<std::string>& arguments) {
+  std::string result;
+  for (const std::string& line : lines_of(arguments).options)
+    if (const std::string option = line.substr(0, line.find_first_of(" =\t"));
+        kPlaces.contains(option) || option == "--no-index")
+      result += line + "\n";
+  return result;
+}
+
 struct Pinned {
   std::string address, hash;
 };
@@ -103,7 +113,7 @@ Pinned choose(const toml::table& package, const TagTarget& target) {
 Arrival read_direct(std::string_view line, size_t at) {
   Arrival arrival;
   arrival.name = line.substr(0, at);
-  arrival.address = line.substr(at + 3);
+  arrival.address = bare_address(std::string(line.substr(at + 3)));  // uv writes "user:****@"
   arrival.from = arrival.address;
   const std::string file = percent_decoded(last_part(arrival.address));
   if (const auto wheel = split_wheel_name(file)) arrival.version = wheel->version;
@@ -225,23 +235,12 @@ bool is_editable(std::string_view word) {
 
 // --no-build lets uv build these all the same.
 bool names_editable(const std::vector<std::string>& arguments) {
-  for (size_t i = 0; i < arguments.size(); i++) {
-    const std::string& word = arguments[i];
-    if (is_editable(word)) return true;
-    std::string file;
-    if (word == "-r" || word == "--requirement" || word == "--requirements") {
-      if (i + 1 < arguments.size()) file = arguments[i + 1];
-    } else if (const size_t equals = word.find('='); word.starts_with("--requirement")) {
-      if (equals != word.npos) file = word.substr(equals + 1);
-    } else if (word.starts_with("-r")) {
-      file = word.substr(2);
-    }
-    if (file.ends_with(".toml")) return true;  // lock files have editables too
-    RequirementLines lines;
-    if (!file.empty()) (void)read_requirements(file, lines);
-    if (std::any_of(lines.requirements.begin(), lines.requirements.end(), is_editable)) return true;
-  }
-  return false;
+  const std::vector<std::string> words = with_files_apart(arguments);
+  for (size_t i = 0; i < words.size(); i++)
+    if (words[i] == "-e" || (i > 0 && words[i - 1] == "-r" && words[i].ends_with(".toml")))
+      return true;  // lock files have editables too
+  const RequirementLines lines = lines_of(arguments);
+  return std::any_of(lines.requirements.begin(), lines.requirements.end(), is_editable);
 }
 
 Result<Plan> dry_run(const std::vector<std::string>& command, const Request& request) {
@@ -292,7 +291,7 @@ Result<Plan> ask_uv(const Installer& installer, const Interpreter& python, const
   const std::vector<std::string> places = places_of(request.arguments);
   compile.insert(compile.end(), places.begin(), places.end());
   compile.emplace_back("-");
-  const auto list = hear_program(compile, pins);
+  const auto list = hear_program(compile, places_in_files(request.arguments) + pins);
   if (!list) return tl::unexpected<Error>(list.error());
   if (list->status != 0) {
     plan.unknowns.push_back(
