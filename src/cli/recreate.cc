@@ -161,7 +161,9 @@ Result<Wanted> want_pylock(const std::string& path, const std::string& text,
                             file->python, python.executable, python.version));
   Wanted wanted;
   wanted.lock.python = python.version;
-  const MarkerEnvironment markers = MarkerEnvironment::of(python);
+  MarkerEnvironment markers = MarkerEnvironment::of(python);
+  markers.extras.emplace();
+  markers.dependency_groups = file->default_groups;
   for (const locks::PylockPackage& package : file->packages) {
     if (!package.marker.empty() && !evaluate_marker(package.marker, markers, "").value_or(true))
       continue;

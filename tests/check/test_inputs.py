@@ -108,6 +108,71 @@ def test_a_file(environment, ask, tmp_path: Path, name: str):
         assert any("2 conda packages" in text for text in report["unknowns"])
 
 
+def locked(*packages: str, table: str = "package", head: str = "", tail: str = "") -> str:
+    """Each package as "name: lines of TOML"."""
+    text = head
+    for package in packages:
+        name, more = package.split(":", 1)
+        text += f'[[{table}]]\nname = "{name}"\nversion = "1"\n{more.strip()}\n'
+    return text + tail
+
+
+OF_OTHERS = {
+    # Before Poetry 1.5 a package has one category; since 2.0 a marker for each group.
+    "poetry.lock": locked("one: category = 'main'", "two: category = 'dev'",
+                          "three: groups = ['main', 'dev']\nmarkers = {main = \"python_version < '3'\", dev = \"python_version > '3'\"}",
+                          tail="[metadata]\n"),
+    "pylock.toml": locked("one: marker = \"'base' in dependency_groups\"", "two: marker = \"'dev' in dependency_groups\"",
+                          "three: marker = \"'x' in extras\"", table="packages",
+                          head="lock-version = '1.0'\ncreated-by = 'x'\nextras = ['x']\ndependency-groups = ['base', 'dev']\n"
+                               "default-groups = ['base']\n"),
+    # A workspace without a project at its root: all members are installed, and nothing else.
+    "uv.lock": locked("member: source = {editable = 'packages/member'}\ndependencies = [{name = 'one'}]",
+                      "one: source = {registry = 'x'}", "two: source = {registry = 'x'}",
+                      head="version = 1\n[manifest]\nmembers = ['member']\n"),
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_what_a_lock_has_for_others(ask, tmp_path: Path, name: str):
+    environment = made.Environment(tmp_path / "env", "pip")
+    for one in ("one", "two", "three"):
+        made.make_wheel(tmp_path / "wheels", one, "1")
+    (tmp_path / name).write_text(OF_OTHERS[name])
+    report = ask(environment, "-r", tmp_path / name, "--no-index", "--find-links", tmp_path / "wheels")
+    assert [one["name"] for one in report["changes"]] == ["one"]
+
+
+ELSEWHERE = {
+    "poetry.lock": locked("one: groups = ['main']", "two: groups = ['main']\n[package.source]\ntype = 'git'\nurl = 'https://x/y'",
+                          tail="[metadata]\n"),
+    "pylock.toml": locked("one:", "two: directory = {path = 'two'}", table="packages"),
+    "uv.lock": locked("project: source = {virtual = '.'}\ndependencies = [{name = 'two'}]", "one: source = {registry = 'x'}",
+                      "two: source = {editable = 'two'}\ndependencies = [{name = 'one'}]"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_is_not_from_an_index_is_left_out(ask, tmp_path: Path, name: str):
+    environment = made.Environment(tmp_path / "env", "pip")
+    made.make_wheel(tmp_path / "wheels", "one", "1")
+    made.make_wheel(tmp_path / "wheels", "two", "1", {"another": b""})  # of the same name
+    (tmp_path / name).write_text(ELSEWHERE[name])
+    report = ask(environment, "-r", tmp_path / name, "--no-index", "--find-links", tmp_path / "wheels")
+    assert [one["name"] for one in report["changes"]] == ["one"]
+    assert any("not from an index: two" in text for text in report["unknowns"])
+
+
+def test_a_requirements_file_in_a_pip_section(environment, ask, tmp_path: Path):
+    for one in ("one", "two"):
+        made.make_wheel(tmp_path / "wheels", one, "1")
+    (tmp_path / "environment.yml").write_text("dependencies: [python, {pip: [-r more.txt, two]}]\n")
+    (tmp_path / "more.txt").write_text("--index-url http://127.0.0.1:1/\none\n")
+    report = ask(environment, "-r", tmp_path / "environment.yml", "--no-index", "--find-links", tmp_path / "wheels")
+    assert {one["name"] for one in report["changes"]} == {"one", "two"}
+    assert any("1 entry is no requirement by name" in text for text in report["unknowns"])
+
+
 @pytest.mark.parametrize("name,text", [
     ("uv.lock", '[[package]]\nname = "--index-url=http://127.0.0.1:1/"\nversion = "1"\nsource = { virtual = "." }\n'),
     ("poetry.lock", '[[package]]\nname = "--index-url=http://127.0.0.1:1/"\nversion = "1"\n[metadata]\n'),

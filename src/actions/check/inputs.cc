@@ -14,8 +14,10 @@
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
+#include "actions/check/requirements_file.h"
 #include "base/paths.h"
 #include "base/read_file.h"
+#include "findings/environment.h"
 
 namespace cohabit::check {
 namespace {
@@ -50,6 +52,21 @@ std::vector<std::string> texts_of(const Node& node) {
   return texts;
 }
 
+// What a lock takes from a path, a repository or an address is no version of an index.
+class Elsewhere {
+ public:
+  void add(const toml::table& package) { names_.insert(text_at(package, "name")); }
+  void tell(const std::string& path, Input& input) const {
+    if (!names_.empty())
+      input.unknowns.push_back(
+          fmt::format("{}: left out, since not from an index: {}", path,
+                      list_some(std::vector<std::string>(names_.begin(), names_.end()))));
+  }
+
+ private:
+  std::set<std::string> names_;
+};
+
 std::string pin(const toml::table& package) {
   return fmt::format("{}=={}", text_at(package, "name"), text_at(package, "version"));
 }
@@ -73,53 +90,100 @@ Input read_project(const toml::table& file) {
   return input;
 }
 
-Input read_pylock(const toml::table& file, const MarkerEnvironment& environment) {
+Input read_pylock(const toml::table& file, MarkerEnvironment environment, const std::string& path) {
+  environment.extras.emplace();
+  environment.dependency_groups = texts_of(file["default-groups"]);
   Input input;
   input.is_lock = true;
-  for (const toml::table* package : tables_of(file["packages"]))
-    if (has_version(*package) && holds(text_at(*package, "marker"), environment))
+  Elsewhere elsewhere;
+  for (const toml::table* package : tables_of(file["packages"])) {
+    if (!holds(text_at(*package, "marker"), environment)) continue;
+    const bool is_elsewhere =
+        package->contains("vcs") || package->contains("directory") || package->contains("archive");
+    if (is_elsewhere)
+      elsewhere.add(*package);
+    else if (has_version(*package))
       input.words.push_back(pin(*package));
+  }
+  elsewhere.tell(path, input);
   return input;
 }
 
-Result<Input> read_poetry_lock(const toml::table& file, const MarkerEnvironment& environment) {
+// Of the group that is installed: before Poetry 1.5 in its `category`, since 2.0 with a marker of
+// its own.
+bool is_main(const toml::table& package) {
+  const std::vector<std::string> groups = texts_of(package["groups"]);
+  return groups.empty() ? package["category"].value_or(std::string("main")) == "main"
+                        : std::find(groups.begin(), groups.end(), "main") != groups.end();
+}
+
+std::string marker_of(const toml::table& package) {
+  const toml::table* by_group = package["markers"].as_table();
+  return by_group ? text_at(*by_group, "main") : text_at(package, "markers");
+}
+
+Result<Input> read_poetry_lock(const toml::table& file, const MarkerEnvironment& environment,
+                               const std::string& path) {
   // Poetry writes it last, in every release (poetry, packages/locker.py).
   if (!file["metadata"].is_table())
     return fail("it has no [metadata] at its end: it was cut short");
   Input input;
   input.is_lock = true;
+  Elsewhere elsewhere;
   for (const toml::table* package : tables_of(file["package"])) {
-    const std::vector<std::string> groups = texts_of((*package)["groups"]);
-    const bool is_main =
-        groups.empty() || std::find(groups.begin(), groups.end(), "main") != groups.end();
-    if (!has_version(*package) || !is_main || (*package)["optional"].value_or(false)) continue;
-    if (holds(text_at(*package, "markers"), environment)) input.words.push_back(pin(*package));
+    if (!has_version(*package) || !is_main(*package) || (*package)["optional"].value_or(false) ||
+        !holds(marker_of(*package), environment))
+      continue;
+    const std::string source = (*package)["source"]["type"].value_or(std::string("legacy"));
+    if (source == "legacy")
+      input.words.push_back(pin(*package));
+    else
+      elsewhere.add(*package);
   }
+  elsewhere.tell(path, input);
   return input;
 }
 
-// From the project along the dependencies that hold here.
+// From the project along the dependencies that hold here; from all members of a workspace that has
+// no project at its root.
 class UvLock {
  public:
   UvLock(const toml::table& file, const MarkerEnvironment& environment)
-      : environment_(environment), packages_(tables_of(file["package"])) {
+      : environment_(environment),
+        packages_(tables_of(file["package"])),
+        members_(texts_of(file["manifest"]["members"])) {
     for (const toml::table* package : packages_)
       by_name_[text_at(*package, "name")].push_back(package);
   }
 
-  Result<Input> read() {
+  Result<Input> read(const std::string& path) {
+    const bool has_project =
+        std::any_of(packages_.begin(), packages_.end(),
+                    [](const toml::table* package) { return is_project(*package); });
     for (const toml::table* package : packages_)
-      if (is_project(*package)) follow((*package)["dependencies"]);
+      if (has_project ? is_project(*package) : is_member(*package))
+        follow((*package)["dependencies"]);
     if (!missing_.empty())
       return fail(fmt::format("it wants {}, and has no such [[package]]: it was cut short",
                               *missing_.begin()));
     Input input;
     input.is_lock = true;
-    for (const toml::table* package : chosen_) input.words.push_back(pin(*package));
+    Elsewhere elsewhere;
+    for (const toml::table* package : chosen_) {
+      const toml::table* source = (*package)["source"].as_table();
+      if (!source || source->contains("registry"))
+        input.words.push_back(pin(*package));
+      else if (!is_project(*package))
+        elsewhere.add(*package);
+    }
+    elsewhere.tell(path, input);
     return input;
   }
 
  private:
+  bool is_member(const toml::table& package) const {
+    return std::find(members_.begin(), members_.end(), text_at(package, "name")) != members_.end();
+  }
   static bool is_project(const toml::table& package) {
     const auto source = package["source"];
     return source["editable"].value_or(std::string()) == "." ||
@@ -157,13 +221,13 @@ class UvLock {
     }
     const std::string version = text_at(wanted, "version");
     for (const toml::table* package : found->second)
-      if (has_version(*package) && (version.empty() || version == text_at(*package, "version")))
-        return package;
+      if (version.empty() || version == text_at(*package, "version")) return package;
     return nullptr;
   }
 
   const MarkerEnvironment& environment_;
   std::vector<const toml::table*> packages_;
+  std::vector<std::string> members_;  // of a workspace
   std::map<std::string, std::vector<const toml::table*>> by_name_;
   std::set<const toml::table*> chosen_;
   std::set<std::pair<const toml::table*, std::string>> seen_;
@@ -215,13 +279,19 @@ class Yaml {
 Result<Input> read_conda(const std::string& path, const std::string& text) {
   Yaml yaml(text);
   if (!yaml.root()) return fail(fmt::format("{}: expected YAML with a list of dependencies", path));
-  Input input;
   size_t of_conda = 0;
+  std::string lines;  // conda hands them to pip as a requirements file beside this one
   for (const yaml_node_t* item : yaml.items(yaml.value(yaml.root(), "dependencies"))) {
     if (!Yaml::text(item).empty()) of_conda++;
     for (const yaml_node_t* wanted : yaml.items(yaml.value(item, "pip")))
-      if (const std::string word = Yaml::text(wanted); !word.empty()) input.words.push_back(word);
+      if (const std::string word = Yaml::text(wanted); !word.empty()) lines += word + "\n";
   }
+  RequirementLines wanted;
+  if (auto done = read_requirements_text(lines, path, wanted); !done)
+    return tl::unexpected<Error>(done.error());
+  Input input;
+  for (const std::string& line : wanted.requirements) input.words.push_back(without_options(line));
+  input.words.insert(input.words.end(), wanted.options.begin(), wanted.options.end());
   keep_requirements(path, input);
   if (input.words.empty())
     return fail(fmt::format("{} has no pip section that names requirements", path));
@@ -249,10 +319,10 @@ Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnviron
   if (!parsed)
     return fail(fmt::format("{}: expected TOML, line {}: {}", path,
                             parsed.error().source().begin.line, parsed.error().description()));
-  Result<Input> read = is_project          ? Result<Input>(read_project(parsed.table()))
-                       : is_pylock         ? Result<Input>(read_pylock(parsed.table(), environment))
-                       : name == "uv.lock" ? UvLock(parsed.table(), environment).read()
-                                           : read_poetry_lock(parsed.table(), environment);
+  Result<Input> read = is_project  ? Result<Input>(read_project(parsed.table()))
+                       : is_pylock ? Result<Input>(read_pylock(parsed.table(), environment, path))
+                       : name == "uv.lock" ? UvLock(parsed.table(), environment).read(path)
+                                           : read_poetry_lock(parsed.table(), environment, path);
   if (!read) return fail(fmt::format("{}: {}", path, read.error().message));
   Input input = std::move(*read);
   keep_requirements(path, input);

@@ -80,6 +80,14 @@ std::string fields_of(const LockedWheel& one, bool with_name) {
   return text + fmt::format("hashes = {{sha256 = {}}}\n", quoted(one.wheel.hash));
 }
 
+std::vector<std::string> texts_of(const toml::array* list) {
+  std::vector<std::string> texts;
+  if (list)
+    for (const toml::node& node : *list)
+      if (const auto one = node.value<std::string>()) texts.push_back(*one);
+  return texts;
+}
+
 std::string python_range(const std::string& version) {
   const size_t first = version.find('.');
   const size_t second = version.find('.', first + 1);
@@ -98,9 +106,8 @@ Result<Pylock> parse_pylock(const std::string& text, const std::string& director
   Pylock lock;
   const auto own = parsed.table()["tool"]["cohabit"];
   lock.python = own["python"].value<std::string>().value_or("");
-  if (const toml::array* bundled = own["bundled"].as_array())
-    for (const toml::node& node : *bundled)
-      if (const auto one = node.value<std::string>()) lock.bundled.push_back(*one);
+  lock.bundled = texts_of(own["bundled"].as_array());
+  lock.default_groups = texts_of(parsed.table()["default-groups"].as_array());
   for (const toml::node& node : *packages)
     if (const toml::table* package = node.as_table())
       lock.packages.push_back(read_package(*package, directory));

@@ -21,6 +21,7 @@ struct PylockPackage {
 struct Pylock {
   std::string python;  // of what it was made, "3.11.7"; empty: another program made it
   std::vector<std::string> bundled;  // "pip==23.2.1": what that Python itself brings
+  std::vector<std::string> default_groups;
   std::vector<PylockPackage> packages;
 };
 

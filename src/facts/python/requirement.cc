@@ -144,11 +144,26 @@ class MarkerReader {
     }};
     for (const auto& [key, value] : table)
       if (key == name) return std::string(value);
-    return std::nullopt;
+    return set_of(name) ? std::optional<std::string>("") : std::nullopt;
+  }
+
+  const std::vector<std::string>* set_of(std::string_view variable) const {
+    const auto at = [](const std::optional<std::vector<std::string>>& set) {
+      return set ? &*set : nullptr;
+    };
+    return variable == "extras"              ? at(environment_.extras)
+           : variable == "dependency_groups" ? at(environment_.dependency_groups)
+                                             : nullptr;
   }
 
   bool compare(const Value& left, const std::string& op, const Value& right,
                const std::string& variable) {
+    if (const auto* set = set_of(variable)) {
+      const bool has = std::any_of(set->begin(), set->end(), [&](const std::string& one) {
+        return normal_name(one) == normal_name(left.text);
+      });
+      return op == "in" ? has : op == "not in" ? !has : fail();
+    }
     const bool is_version = variable == "python_version" || variable == "python_full_version" ||
                             variable == "implementation_version" || variable == "platform_release";
     if (is_version)

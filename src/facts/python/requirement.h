@@ -26,6 +26,8 @@ struct MarkerEnvironment {
   std::string implementation_name;             // "cpython"
   std::string platform_release;                // of the kernel: not looked at
   std::string platform_version;
+  // Of a lock file (PEP 751) only: what "'dev' in dependency_groups" asks for.
+  std::optional<std::vector<std::string>> extras, dependency_groups;
   // Unknown patch levels are taken as the last one there could be.
   static MarkerEnvironment of(const Interpreter& interpreter);
 };
