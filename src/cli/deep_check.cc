@@ -1,10 +1,12 @@
 #include "cli/deep_check.h"
 
 #include <set>
+#include <utility>
 
 #include "actions/check/renamed.h"
 #include "actions/check/staged_environment.h"
 #include "cli/kept_environment.h"
+#include "cli/worse.h"
 
 namespace cohabit {
 
@@ -22,10 +24,12 @@ Result<void> look_deeper(const check::Installer& installer, const Interpreter& p
   if (!before) return tl::unexpected<Error>(before.error());
   auto after = examine(staged->python());
   if (!after) return tl::unexpected<Error>(after.error());
-  const std::set<std::string> known(before->fingerprints.begin(), before->fingerprints.end());
+  std::set<std::pair<std::string, Severity>> known;
+  for (size_t i = 0; i < before->findings.size(); i++)
+    known.insert(key_of(before->findings[i], before->fingerprints[i]));
   outcome.findings.clear();
   for (size_t i = 0; i < after->findings.size(); i++) {
-    if (known.contains(after->fingerprints[i])) continue;
+    if (known.contains(key_of(after->findings[i], after->fingerprints[i]))) continue;
     check::rename_paths(after->findings[i], staged->prefix(), python.prefix);
     outcome.findings.push_back(std::move(after->findings[i]));
   }

@@ -72,12 +72,6 @@ bool breaks_what_was_there(const Finding& finding, const std::set<std::string>& 
   });
 }
 
-// What makes a finding the same one after an install.
-std::pair<std::string, Severity> key_of(const Finding& finding, const std::string& fingerprint) {
-  return {kBreaking.contains(finding.code) ? key_across_versions(finding) : fingerprint,
-          finding.severity};
-}
-
 template <class Package>
 std::set<std::string> names_of(const std::vector<Package>& packages) {
   std::set<std::string> names;
@@ -91,6 +85,11 @@ bool is_worse(const Finding& finding, const std::set<std::string>& there) {
 }
 
 }  // namespace
+
+std::pair<std::string, Severity> key_of(const Finding& finding, const std::string& fingerprint) {
+  return {kBreaking.contains(finding.code) ? key_across_versions(finding) : fingerprint,
+          finding.severity};
+}
 
 Refusal refusal_of(const std::vector<Finding>& findings, const std::vector<ExpectedChange>& changes,
                    const Distributions& there) {

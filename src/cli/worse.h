@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/kept_environment.h"
@@ -27,6 +28,9 @@ struct Refusal {
 };
 Refusal refusal_of(const std::vector<Finding>& findings, const std::vector<ExpectedChange>& changes,
                    const Distributions& there);
+
+// What makes a finding the same one after an install.
+std::pair<std::string, Severity> key_of(const Finding& finding, const std::string& fingerprint);
 
 // Refers to `after`.
 Worse find_worse(const Examination& before, const Examination& after,

@@ -57,6 +57,15 @@ def test_what_is_broken_already_is_not_said(environment, ask, tmp_path: Path):
     assert deep["findings"] == []
 
 
+def test_what_another_version_breaks_too_is_not_said(environment, ask, tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    made.make_wheel(wheels, "base", "1")
+    environment.install(made.make_wheel(wheels, "user", "1", requires=("base>=5",)), wheels / "base-1-py3-none-any.whl")
+    made.make_wheel(wheels, "user", "2", requires=("base>=5",))
+    deep = ask(environment, "user==2", "--no-deps", "--no-index", "--find-links", wheels, "--deep")
+    assert [one["to"] for one in deep["changes"]] == ["2"] and deep["findings"] == []
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_guard_asks_first(environment, cohabit, tmp_path: Path, force: bool):
     wheels = tmp_path / "wheels"
