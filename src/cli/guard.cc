@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -195,6 +196,7 @@ void add_guard_command(CLI::App& app, int& exit_code) {
   command->add_option("command", options->command, "-- and the installer with its arguments");
   command->positionals_at_end();
   command->callback([options, &exit_code] {
+    ::signal(SIGPIPE, SIG_IGN);  // what is said may be read by a `head` that has ended
     const auto code = guard(*options);
     if (!code) say_guarding("{}", code.error().message);
     exit_code = code ? *code : kCannotGuard;

@@ -32,8 +32,11 @@ Result<int> install_guarded(const GuardedInstall& install, KeptEnvironment envir
 
 template <class... Arguments>
 void say_guarding(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  fmt::print(stderr, "cohabit guard: {}\n",
-             fmt::format(text, std::forward<Arguments>(arguments)...));
+  // That nobody reads it any more is no reason to leave an install half judged.
+  (void)std::fputs(
+      fmt::format("cohabit guard: {}\n", fmt::format(text, std::forward<Arguments>(arguments)...))
+          .c_str(),
+      stderr);
 }
 
 }  // namespace cohabit

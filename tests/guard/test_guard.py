@@ -40,6 +40,19 @@ def test_a_broken_requirement_is_taken_back_and_its_cause_named(pinned, call) ->
     assert "PY001" in done.stderr and "it came with: beta 1.0 -> 2.0, required by gamma" in done.stderr
 
 
+def test_what_is_said_need_not_be_read(environment, cohabit: str) -> None:
+    """`cohabit guard ... 2>&1 | head -1`: the install is judged all the same, and nothing is left halfway."""
+    program = installer(environment, 'environment.install("gamma", "1", {"gamma.py": b""})')
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([cohabit, "guard", "--env", environment.root, "--", *program], stdout=writing, stderr=writing,
+                          restore_signals=True, timeout=300)
+    os.close(writing)
+    assert done.returncode == 0 and (environment.site / "gamma.py").exists()
+    after = subprocess.run([cohabit, "snapshots", "--env", environment.root], capture_output=True, text=True)
+    assert "interrupted" not in after.stdout + after.stderr and (environment.site / "gamma.py").exists()
+
+
 def test_force_keeps_it(pinned, call) -> None:
     done = call(pinned, "guard", "--force", "--", *installer(pinned, WANTS_NEW_BETA))
     assert "kept" in done.stderr and (pinned.site / "gamma.py").exists()

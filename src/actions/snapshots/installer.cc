@@ -21,6 +21,7 @@ constexpr int kCannotExecute = 126;
                          const sigset_t& signals) {
   ::fcntl(lock, F_SETFD, 0);
   ::signal(SIGXFSZ, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   const Error error = execute(path, command, {});
   (void)!::write(STDERR_FILENO, error.message.data(), error.message.size());
