@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,27 @@ def test_environment_yml(filled, run):
     environment, index = filled
     said = run(environment, "export", environment.root, "--format", "environment.yml", "--index-url", index.address()).stdout
     assert "'numlib==2.1.0'" in said and f"'python={sys.version.split()[0]}'" in said
+
+
+def test_channels_of_conda(serve, run, tmp_path: Path):
+    """conda notes addresses with the platform's directory, and of a private channel the token."""
+    environment = made.Environment(tmp_path / "env", "uv")
+    (environment.root / "pyvenv.cfg").unlink()  # an installation of its own
+    (environment.site.parent / "os.py").write_text("")
+    (environment.root / "conda-meta").mkdir()
+    for link in environment.root.glob("bin/python*"):
+        link.unlink()
+    shutil.copy(os.path.realpath(sys.executable), environment.root / "bin/python3")
+    for name, channel, platform in (("one", "https://c.example/forge/linux-64", "linux-64"),
+                                    ("two", "https://c.example/forge/noarch", "noarch"),
+                                    ("three", "https://c.example/t/s3cret-word/private/linux-64", "linux-64")):
+        (environment.root / f"conda-meta/{name}-1-0.json").write_text(json.dumps(
+            {"name": name, "version": "1", "build": "0", "channel": channel, "subdir": platform, "files": []}))
+    done = run(environment, "export", environment.root, "--format", "environment.yml", code=None)
+    assert "s3cret-word" not in done.stdout + done.stderr
+    assert done.stdout.count("c.example") == 2
+    for line in ("  - 'https://c.example/forge'\n", "  - 'https://c.example/private'\n", "  - 'two=1=0'\n"):
+        assert line in done.stdout, done.stdout
 
 
 def test_only_the_installed_wheel_is_named(environment, serve, run, tmp_path: Path):

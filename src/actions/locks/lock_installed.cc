@@ -19,12 +19,27 @@
 namespace cohabit::locks {
 namespace {
 
+// conda writes where it was fetched from: with the platform's directory, and maybe with a token
+// ("/t/TOKEN/channel").
+template <class Json>
+std::string channel_of(const Json& package) {
+  std::string channel = bare_address(text_at(package, "channel"));
+  const std::string platform = "/" + text_at(package, "subdir");
+  if (platform.size() > 1 && channel.ends_with(platform))
+    channel.resize(channel.size() - platform.size());
+  constexpr std::string_view kToken = "/t/";
+  if (const size_t token = channel.find(kToken); token != channel.npos)
+    channel.erase(token,
+                  std::min(channel.find('/', token + kToken.size()), channel.size()) - token);
+  return channel;
+}
+
 CondaPackage read_conda(const Distribution& one) {
   CondaPackage package{one.name, one.version, "", ""};
   const auto text = Tree("").read_text(one.metadata);
   const auto json = nlohmann::json::parse(text.value_or(""), nullptr, false);
   package.build = text_at(json, "build");
-  package.channel = bare_address(text_at(json, "channel"));
+  package.channel = channel_of(json);
   return package;
 }
 
