@@ -113,8 +113,8 @@ Result<void> fill_from_here(const MatrixOptions& options, WantedMachine& wanted)
   const auto host = gpu_host_of(tree, world.machine, own_variables(""), {});
   if (!host) return tl::unexpected<Error>(host.error());
   const bool asked_gpu = wanted.asks_gpu();
-  if (wanted.driver.empty()) wanted.driver = host->driver();
-  if (wanted.sms.empty()) wanted.sms = host->sms();
+  if (wanted.driver.empty() && !wanted.has_no_gpu) wanted.driver = host->driver();
+  if (wanted.sms.empty() && !wanted.has_no_gpu) wanted.sms = host->sms();
   wanted.has_no_gpu = !asked_gpu && wanted.driver.empty() && wanted.sms.empty();
   const GlibcVersion& glibc = world.machine.glibc;
   if (wanted.glibc.empty() && glibc.major > 0)

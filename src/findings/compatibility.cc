@@ -15,8 +15,8 @@ namespace cohabit {
 namespace {
 
 constexpr std::string_view kExpected =
-    "expected facts separated by commas: here, driver 535.104, sm_75, python 3.10, glibc 2.31, "
-    "cuda 12.6, x86_64 or aarch64";
+    "expected facts separated by commas: here, driver 535.104, sm_75 (a GPU by its compute "
+    "capability), no GPU, python 3.10, glibc 2.31, cuda 12.6, x86_64 or aarch64";
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(' ');
@@ -47,7 +47,9 @@ Result<void> read_fact(std::string_view fact, WantedMachine& wanted) {
   if (name.ends_with('_')) name.pop_back();
   std::string_view value = fact.substr(end);
   value.remove_prefix(std::min(value.find_first_not_of(" ="), value.size()));
-  if (name == "sm" || name == "compute") {
+  if (name == "no" && (value == "GPU" || value == "gpu")) {
+    wanted.has_no_gpu = true;
+  } else if (name == "sm" || name == "compute") {
     const int sm = cuda::parse_sm(value);
     if (!sm) return not_a_fact(fact, "is no compute capability (sm_75, sm 7.5)");
     wanted.sms.push_back(sm);
@@ -75,6 +77,9 @@ Result<void> read_fact(std::string_view fact, WantedMachine& wanted) {
     return not_a_fact(fact, near ? fmt::format("is no fact (did you mean {}?)", *near)
                                  : std::string("is no fact"));
   }
+  if (wanted.has_no_gpu && (!wanted.driver.empty() || !wanted.sms.empty()))
+    return not_a_fact(fact,
+                      "and another fact are against each other: one says that there is a GPU");
   return {};
 }
 

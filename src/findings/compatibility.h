@@ -19,7 +19,7 @@ struct WantedMachine {
   std::string glibc;        // "2.31"
   std::string platform;     // "x86_64"
   std::string cuda;         // "12", "12.6": a build for this one
-  bool has_no_gpu = false;  // it was looked, and there is none
+  bool has_no_gpu = false;  // it was looked or said that there is none
 
   bool asks_gpu() const { return !driver.empty() || !sms.empty() || !cuda.empty(); }
 };

@@ -208,7 +208,7 @@ def test_a_machine_and_a_pair(ask):
 @pytest.mark.parametrize("text,said", [
     ("drivr 535", "did you mean driver?"), ("driver", "has no version"), ("sm_7", "is no compute capability"),
     ("python 2.7", "is no version of Python 3"), ("glibc new", "has no version"), ("", "empty fact"), ("driver 535,,sm_75", "empty fact"),
-    ("driver 535.", "has no version"), ("sm_75 and more", "is no compute capability"), ("\x1b[31m", r"\x1b")])
+    ("driver 535.", "has no version"), ("no GPU, driver 535", "against each other"), ("RTX 3060", "is no fact"), ("sm_75 and more", "is no compute capability"), ("\x1b[31m", r"\x1b")])
 def test_facts_that_are_none(matrix, text: str, said: str):
     done = matrix("torch", "--for", text or ",", code=2)
     assert said in done.stderr and "expected facts separated by commas" in done.stderr and "\x1b" not in done.stderr
@@ -218,6 +218,11 @@ def test_words_for_facts(ask):
     wanted = ask("torch", "--for", "Driver 535.54,sm 7.5,  sm_86 , python3.10,glibc=2.31, cuda 12")["machine"]
     assert wanted == {"driver": "535.54", "compute_capabilities": ["7.5", "8.6"], "python": "3.10", "glibc": "2.31",
                       "platform": wanted["platform"], "cuda": "12"}
+
+
+def test_no_gpu(ask):
+    report = ask("tensorflow", "--for", "no gpu, python 3.12, x86_64")
+    assert [one["install"].split("==")[0] for one in report["frameworks"][0]["chosen"]] == ["tensorflow-cpu"]
 
 
 def test_here(ask, tmp_path: Path):
