@@ -98,7 +98,8 @@ std::string draw_unasked(const Check& check, const Painter& painter) {
   return text;
 }
 
-std::string megabytes(uint64_t bytes) {
+std::string size_text(uint64_t bytes) {
+  if (bytes < 1'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
   return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6);
 }
 
@@ -106,8 +107,8 @@ std::string draw_cost(const Check& check) {
   if (check.bytes_of_wheels == 0) return "";
   const double share =
       100.0 * static_cast<double>(check.bytes_fetched) / static_cast<double>(check.bytes_of_wheels);
-  return fmt::format("  fetched {} of {} of wheels ({:.3f} %)\n", megabytes(check.bytes_fetched),
-                     megabytes(check.bytes_of_wheels), share);
+  return fmt::format("  fetched {} of {} of wheels ({:.3f} %)\n", size_text(check.bytes_fetched),
+                     size_text(check.bytes_of_wheels), share);
 }
 
 Json to_json(const ExpectedChange& change) {
