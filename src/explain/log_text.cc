@@ -190,13 +190,22 @@ std::string from_chinese(std::string_view line) {
   return result;
 }
 
+// The characters of every day have two bytes of A1 and more. One such byte before a letter or a
+// backslash is of Latin-1 ("C:\\Users\\Jos\xE9\\x.dll"), and is Chinese by chance.
+bool has_everyday_character(std::string_view line) {
+  const auto is_high = [](char c) { return static_cast<unsigned char>(c) >= 0xA1; };
+  return std::adjacent_find(line.begin(), line.end(),
+                            [&](char a, char b) { return is_high(a) && is_high(b); }) != line.end();
+}
+
 // A Chinese Windows console writes GBK. Lines that are no UTF-8, and are whole in that code.
 std::string with_chinese_lines(std::string_view text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     const std::string_view line = text.substr(at, end - at);
-    const std::string chinese = is_utf8(line) ? "" : from_chinese(line);
+    const bool may_be = !is_utf8(line) && has_everyday_character(line);
+    const std::string chinese = may_be ? from_chinese(line) : "";
     result.append(chinese.empty() ? line : chinese);
     at = end;
   }
