@@ -16,8 +16,10 @@
 namespace cohabit {
 namespace {
 
-constexpr size_t kMostKept = size_t{64} << 20;  // a failure that needs more is not found
-constexpr int kPatience = 100;                  // milliseconds for what comes after the end
+// Of much output the begin and the end are kept: that is where causes and failures stand.
+constexpr size_t kFirst = size_t{16} << 20;
+constexpr size_t kLast = size_t{24} << 20;
+constexpr int kPatience = 100;  // milliseconds for what comes after the end
 
 void close_if_open(int& descriptor) {
   if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
@@ -39,7 +41,8 @@ bool open_terminal(int shown, int& ours, int& child) {
 Tee::Tee(Tee&& other) noexcept
     : output_(std::exchange(other.output_, {})),
       error_(std::exchange(other.error_, {})),
-      kept_(std::move(other.kept_)) {}
+      first_(std::move(other.first_)),
+      last_(std::move(other.last_)) {}
 
 Tee::~Tee() {
   ended_ = true;
@@ -83,7 +86,16 @@ std::string Tee::finish() {
   close_if_open(error_.child);
   ended_ = true;
   if (thread_.joinable()) thread_.join();
-  return std::move(kept_);
+  return std::move(first_.append(last_));
+}
+
+void Tee::keep(std::string_view bytes) {
+  if (first_.size() < kFirst) {
+    first_.append(bytes);
+    return;
+  }
+  last_.append(bytes);
+  if (last_.size() >= 2 * kLast) last_.replace(0, last_.size() - kLast, "\n");
 }
 
 void Tee::copy_some(Channel& channel) {
@@ -94,7 +106,7 @@ void Tee::copy_some(Channel& channel) {
   if (got <= 0) return close_if_open(channel.ours);
   const bool is_read =
       write_all(channel.shown, {buffer, static_cast<size_t>(got)}) || errno != EPIPE;
-  if (kept_.size() < kMostKept) kept_.append(buffer, static_cast<size_t>(got));
+  keep({buffer, static_cast<size_t>(got)});
   // Nobody reads it any more: the command learns it by its next write, as without us.
   if (!is_read) close_if_open(channel.ours);
 }

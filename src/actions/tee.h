@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/result.h"
@@ -25,7 +26,8 @@ class Tee {
   int standard_error() const { return error_.child; }
 
   void start();
-  // After the command has ended. What its own children still write is not waited for.
+  // After the command has ended: what was kept. What its own children still write is not waited
+  // for.
   std::string finish();
 
  private:
@@ -36,11 +38,12 @@ class Tee {
   };
   Tee() = default;
   Result<void> open(Channel& channel, int shown);
+  void keep(std::string_view bytes);
   void copy();
   void copy_some(Channel& channel);
 
   Channel output_, error_;
-  std::string kept_;
+  std::string first_, last_;  // what is between them is not kept
   std::atomic<bool> ended_ = false;
   std::thread thread_;
 };

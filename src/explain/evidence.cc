@@ -231,6 +231,8 @@ Seen look_at_driver(const Look& look) {
   Seen seen;
   auto version = look.examined.tree.read_text("/sys/module/nvidia/version");
   const bool is_absence = look.answer.mechanism->slug == "no-driver";
+  // WSL has Windows' driver, and no module of it.
+  if (!version && look.examined.tree.stat("/dev/dxg")) return seen;
   if (version) {
     while (!version->empty() && version->back() == '\n') version->pop_back();
     seen.facts.push_back("the NVIDIA kernel module is of version " + *version);
@@ -238,6 +240,7 @@ Seen look_at_driver(const Look& look) {
   } else {
     seen.facts.emplace_back("no NVIDIA kernel module is loaded on this machine");
     if (is_absence) seen.status = Status::kConfirmed;
+    if (look.answer.mechanism->slug == "driver-too-old") seen.status = Status::kContradicted;
   }
   return seen;
 }

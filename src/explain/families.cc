@@ -39,6 +39,7 @@ std::vector<std::string> patterns_of_windows_errors(const std::vector<int64_t>& 
                       "|with error|GetLastError|Win32 error|Windows error)[^\\n\\d]{{0,12}}"
                       "(?P<error_number>{})\\b",
                       either),
+          fmt::format("\\.(?:dll|pyd), errno (?P<error_number>{})\\b", either),
           fmt::format("(?i)(?P<error_number>{})\\b", results)};
 }
 

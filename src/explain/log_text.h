@@ -2,6 +2,7 @@
 // lines of several processes between one another.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -16,14 +17,23 @@ class LogText {
   static Result<LogText> read(const std::string& path);
   explicit LogText(std::string text);
 
+  // Bytes of which none is set before it is written.
+  struct Buffer {
+    std::unique_ptr<char[]> bytes;
+    size_t size = 0;
+  };
+
   std::string_view text() const {
+    if (without_escapes_.bytes) return {without_escapes_.bytes.get(), without_escapes_.size};
     return cleaned_ ? std::string_view(own_) : mapped_.bytes().text();
   }
 
  private:
   LogText() = default;
+  void set(std::string text);
   void clean();
 
+  Buffer without_escapes_;
   std::string own_;
   MappedFile mapped_;
   bool cleaned_ = false;

@@ -67,7 +67,7 @@ void Matcher::Window::move_to(std::string_view log, size_t hit) {
     const size_t end = line_end(log, lines == 0 ? hit : at);
     const std::string_view line = without_prefix(log.substr(at, end - at));
     // `python -v` shows those of the import system between a statement and its error.
-    if (lines > 0 && frames < kMostFrames && is_import_frame(line)) {
+    if (lines > 0 && frames < kMostFrames && (line.empty() || is_import_frame(line))) {
       frames++;
     } else {
       if (lines > 0) text += '\n';

@@ -57,6 +57,15 @@ size_t find_digit(std::string_view text, size_t at) {
   return at;
 }
 
+size_t digits_end(std::string_view text, size_t at) {
+  for (; at + 8 <= text.size(); at += 8)
+    if (const uint64_t flags = EightBytes::load(text.data() + at).digits() ^ EightBytes::kHighs;
+        flags)
+      return at + EightBytes::first(flags);
+  while (at < text.size() && is(kDigit, text[at])) at++;
+  return at;
+}
+
 constexpr char kAny = 0;
 
 // Without case: 0xc0000005 is 0xC0000005. At most sixteen bytes.
@@ -109,7 +118,7 @@ bool begins_word(std::string_view text, size_t at) {
 // The number with this digit; the whole word, if it looks like an address.
 Span number_at(std::string_view line, size_t digit, size_t from) {
   Span number{digit, digit, false};
-  while (number.end < line.size() && is(kDigit, line[number.end])) number.end++;
+  number.end = digits_end(line, digit);
   Span word = number;
   while (word.begin > from && is(kHexadecimal, line[word.begin - 1])) word.begin--;
   while (word.end < line.size() && is(kHexadecimal, line[word.end])) word.end++;
@@ -123,6 +132,12 @@ struct TwoSpans {
   size_t begin = 0, other_begin = 0, end = 0, other_end = 0;
 };
 
+size_t end_of(std::string_view text, size_t at, uint8_t kind) {
+  if (kind == kDigit) return digits_end(text, at);
+  while (at < text.size() && is(kind, text[at])) at++;
+  return at;
+}
+
 inline TwoSpans spans_at(std::string_view text, size_t at, size_t other, uint8_t kind) {
   TwoSpans spans{at, other, at, other};
   while (spans.other_begin > 0 && is(kind, text[spans.begin - 1]) &&
@@ -130,8 +145,8 @@ inline TwoSpans spans_at(std::string_view text, size_t at, size_t other, uint8_t
     spans.begin--;
     spans.other_begin--;
   }
-  while (spans.end < text.size() && is(kind, text[spans.end])) spans.end++;
-  while (spans.other_end < text.size() && is(kind, text[spans.other_end])) spans.other_end++;
+  spans.end = end_of(text, at, kind);
+  spans.other_end = end_of(text, other, kind);
   return spans;
 }
 
@@ -213,7 +228,7 @@ bool Shapes::pass_numbers(std::string_view text, size_t& later, size_t& earlier,
   }
   // Behind equal numbers the lines go on differently.
   if (spans.end == later && spans.other_end == earlier) return false;
-  named |= tells_apart(text, spans.begin, spans.end);
+  named = named || tells_apart(text, spans.begin, spans.end);
   later = spans.end;
   earlier = spans.other_end;
   return true;

@@ -318,8 +318,9 @@ std::vector<Line> lines_of(std::string_view text) {
     line.window = line.text;
     for (size_t j = i + 1, count = 1, frames = 0; j < pieces.size() && count < kWindowLines; j++) {
       const std::string_view next = without_prefix(pieces[j].second);
-      if (frames < kMostFrames && next.starts_with("  File \"<frozen importlib") &&
-          next.find(", in ") != next.npos) {
+      const bool is_frame =
+          next.starts_with("  File \"<frozen importlib") && next.find(", in ") != next.npos;
+      if (frames < kMostFrames && (next.empty() || is_frame)) {
         frames++;
         continue;
       }

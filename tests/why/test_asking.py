@@ -128,6 +128,15 @@ def test_a_command_that_fails_is_explained(cohabit: str, environment) -> None:
     assert "missing-module" in after and "confirmed" in after and "tensorflow_of_nobody" in after
 
 
+# The failure is the last that it says; the most of what is before is not kept.
+def test_a_command_that_says_much_and_fails_is_explained(cohabit: str) -> None:
+    code = ("import sys\nfor i in range(900): sys.stdout.write('step and step\\n' * 8000)\n"
+            "sys.stdout.flush(); import framework_of_nobody")
+    done = subprocess.run([cohabit, "why", "--", sys.executable, "-c", code], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "missing-module" in done.stderr
+
+
 def test_a_command_that_works_is_left_alone(cohabit: str) -> None:
     text = "import sys; sys.stdout.write(sys.stdin.read()); print(\"ModuleNotFoundError: No module named 'x'\")"
     done = run(cohabit, sys.executable, "-c", text, input="words\n")

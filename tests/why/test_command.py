@@ -93,6 +93,13 @@ def test_a_chinese_console(cohabit: str):
     assert slugs(why(cohabit, text))[:1] == ["win-msvc-runtime-1114"]
 
 
+def test_latin_1_is_not_read_as_chinese(cohabit: str):
+    text = "Error loading \"C:\\Users\\Jos\u00e9\\torch\\lib\\c10.dll\" or one of its dependencies.\n".encode("latin-1")
+    report = why(cohabit, text + "\u52a0\u8f7d\u5931\u8d25\r\n".encode("gbk"))
+    assert slugs(report)[:1] == ["win-missing-transitive-dll"]
+    assert "\\torch\\lib" in report["answers"][0]["matched"][0]["text"]
+
+
 def test_lines_of_several_processes_between_one_another(cohabit: str):
     lines = []
     for line in STACK.splitlines():
