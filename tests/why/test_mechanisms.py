@@ -26,12 +26,13 @@ def test_text_is_answered(slug: str, text: str, cohabit: str):
     assert slugs(why(cohabit, text))[:1] == [slug]
 
 
-# `$` is the end of a line, not of all that is shown to a pattern.
+# `$` is the end of a line, not of all that is shown to a pattern. A notice that a healthy run prints too is answered
+# in a short text only.
 @pytest.mark.parametrize("slug, text", pairs("matches"))
 def test_what_follows_changes_nothing(slug: str, text: str, cohabit: str):
-    if (alone := why(cohabit, text)["answers"][0])["severity"] == "note":
-        pytest.skip("a healthy run prints it too")
-    assert slugs(why(cohabit, text + "\nand so on\nthe end\n"))[:1] == [alone["mechanism"]]
+    alone = why(cohabit, text)["answers"][0]
+    followed = slugs(why(cohabit, text + "\nand so on\nthe end\n"))[:1]
+    assert followed == [alone["mechanism"]] or (alone["severity"] == "note" and followed == [])
 
 
 @pytest.mark.parametrize("slug, text", pairs("near_misses"))
