@@ -134,13 +134,11 @@ Result<std::vector<std::string>> needed_at_import(const std::string& python,
 std::string launch_script(const Repair& repair, const std::vector<VariableChange>& changes,
                           const std::vector<std::string>& command) {
   // A directive in front of the first command is about the whole file.
-  const bool looks_expanded =
-      std::any_of(command.begin(), command.end(), [](const std::string& word) {
-        return word.find_first_of("$`") != std::string::npos;
-      });
+  const bool looks_expanded = std::any_of(
+      command.begin(), command.end(),
+      [](const std::string& word) { return word.find_first_of("$`") != std::string::npos; });
   std::string text =
-      "#!/bin/sh\n" +
-      std::string(looks_expanded ? "# shellcheck disable=SC2016\n" : "") +
+      "#!/bin/sh\n" + std::string(looks_expanded ? "# shellcheck disable=SC2016\n" : "") +
       comment("Written by `cohabit run --write`: " +
               (repair.empty() ? std::string("nothing is to be repaired") : describe(repair)) + ".");
   if (!repair.flags.empty())

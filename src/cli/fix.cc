@@ -121,7 +121,8 @@ Result<int> fix(const FixOptions& options) {
     fmt::print(
         stderr,
         "note: the frameworks and the packages that were asked for by name were looked at; what a "
-        "program imports besides can clash with them: --imports a,b, a program, or `cohabit run`\n");
+        "program imports besides can clash with them: --imports a,b, a program, or `cohabit "
+        "run`\n");
   if (options.verify)
     if (auto done = prove(*report); !done) return tl::unexpected<Error>(done.error());
   const std::string text =

@@ -216,7 +216,8 @@ Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders
     return tl::unexpected<Error>(gpu.error());
   examine_environment(world, report, std::move(about));
   if (orders)
-    if (auto done = examine_orders(world, {find_frameworks(world), {}}, own_variables(""), report); !done)
+    if (auto done = examine_orders(world, {find_frameworks(world), {}}, own_variables(""), report);
+        !done)
       return tl::unexpected<Error>(done.error());
   report = report::without_secrets(std::move(report), own_variables(""));
   Examination result;

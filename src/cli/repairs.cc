@@ -134,8 +134,8 @@ void RepairCase::plan_all() {
     asked_ = 1;
     return;
   }
-  const ExaminedModules modules = request_.with.empty() ? find_examined_modules(world_)
-                                                        : ExaminedModules{request_.with, {}};
+  const ExaminedModules modules =
+      request_.with.empty() ? find_examined_modules(world_) : ExaminedModules{request_.with, {}};
   plans_.plan_each(modules.all());
   more_.asked = modules.orders();
   asked_ = more_.asked.size();

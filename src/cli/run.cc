@@ -165,7 +165,8 @@ Result<int> run(const RunOptions& options) {
     return 0;
   }
   if (!options.write.empty()) {
-    auto done = write_script(options.write, launch_script(*repair, *changes, from_anywhere(options.command)));
+    auto done = write_script(options.write,
+                             launch_script(*repair, *changes, from_anywhere(options.command)));
     if (!done) return tl::unexpected<Error>(done.error());
     return 0;
   }

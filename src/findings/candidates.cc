@@ -150,7 +150,8 @@ void Sieve::look_at(uint32_t index) {
     result_.runtime.push_back({index, own.object, name});
   } else {
     result_.set_aside.runtime++;
-    if (!process_.is_runtime(binding.from)) result_.runtime_users.push_back({index, own.object, name});
+    if (!process_.is_runtime(binding.from))
+      result_.runtime_users.push_back({index, own.object, name});
   }
 }
 

@@ -19,7 +19,7 @@ struct PythonVariables {
   bool safe_path = false;                     // PYTHONSAFEPATH
   static PythonVariables from_environment();  // of our own process
   static constexpr const char* kNames[] = {
-      "VIRTUAL_ENV",   "CONDA_PREFIX",     "PATH",          "HOME", "PYTHONPATH",
+      "VIRTUAL_ENV",   "CONDA_PREFIX",     "PATH",           "HOME",      "PYTHONPATH",
       "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PRE_COMMIT"};
   static PythonVariables of(const std::map<std::string, std::string>& variables);
   // What counts for these files: below a root without a process our own say nothing.
