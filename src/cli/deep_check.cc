@@ -1,5 +1,6 @@
 #include "cli/deep_check.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -27,8 +28,15 @@ Result<void> look_deeper(const check::Installer& installer, const Interpreter& p
   std::set<std::pair<std::string, Severity>> known;
   for (size_t i = 0; i < before->findings.size(); i++)
     known.insert(key_of(before->findings[i], before->fingerprints[i]));
-  outcome.findings.clear();
+  // uv installs in parallel: whose file lies in the copy is chance, and the prediction knows it.
+  const auto is_overwritten = [](const Finding& finding) { return finding.code == "FI001"; };
+  const bool by_chance =
+      installer.tool == check::Tool::kUv &&
+      std::any_of(outcome.findings.begin(), outcome.findings.end(), is_overwritten);
+  std::erase_if(outcome.findings,
+                [&](const Finding& finding) { return !by_chance || !is_overwritten(finding); });
   for (size_t i = 0; i < after->findings.size(); i++) {
+    if (by_chance && is_overwritten(after->findings[i])) continue;
     if (known.contains(key_of(after->findings[i], after->fingerprints[i]))) continue;
     check::rename_paths(after->findings[i], staged->prefix(), python.prefix);
     outcome.findings.push_back(std::move(after->findings[i]));

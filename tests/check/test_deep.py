@@ -66,6 +66,18 @@ def test_what_another_version_breaks_too_is_not_said(environment, ask, tmp_path:
     assert [one["to"] for one in deep["changes"]] == ["2"] and deep["findings"] == []
 
 
+def test_whose_file_stays_is_chance_with_uv(environment, ask, tmp_path: Path):
+    """Both wheels are new: pip installs one after the other, uv both at the same time, so that the copy tells nothing."""
+    wheels = tmp_path / "wheels"
+    for i in (1, 2):
+        made.make_wheel(wheels, f"vendor-cu1{i}", "1", {"vendor/lib/libdnn.so.9": made.noise(100, i)})
+    where = ["vendor-cu11", "vendor-cu12", "--no-index", "--find-links", wheels]
+    shallow, deep = ask(environment, *where, code=1), ask(environment, *where, "--deep", code=1)
+    heads = [[one["headline"] for one in answer["findings"] if one["code"] == "FI001"] for answer in (shallow, deep)]
+    assert len(heads[0]) == 1 and heads[0] == heads[1]
+    assert ("both install" in heads[1][0]) == (environment.installer == "uv"), heads
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_guard_asks_first(environment, cohabit, tmp_path: Path, force: bool):
     wheels = tmp_path / "wheels"
