@@ -1,6 +1,5 @@
 #include "cli/deep_check.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -28,15 +27,13 @@ Result<void> look_deeper(const check::Installer& installer, const Interpreter& p
   std::set<std::pair<std::string, Severity>> known;
   for (size_t i = 0; i < before->findings.size(); i++)
     known.insert(key_of(before->findings[i], before->fingerprints[i]));
-  // uv installs in parallel: whose file lies in the copy is chance, and the prediction knows it.
+  // Of overwritten files the prediction knows more than the copy: where an installer works in
+  // parallel, as uv does, whose file lies there is chance.
   const auto is_overwritten = [](const Finding& finding) { return finding.code == "FI001"; };
-  const bool by_chance =
-      installer.tool == check::Tool::kUv &&
-      std::any_of(outcome.findings.begin(), outcome.findings.end(), is_overwritten);
-  std::erase_if(outcome.findings,
-                [&](const Finding& finding) { return !by_chance || !is_overwritten(finding); });
+  std::erase_if(outcome.findings, [&](const Finding& finding) { return !is_overwritten(finding); });
+  const bool is_foretold = !outcome.findings.empty();
   for (size_t i = 0; i < after->findings.size(); i++) {
-    if (by_chance && is_overwritten(after->findings[i])) continue;
+    if (is_foretold && is_overwritten(after->findings[i])) continue;
     if (known.contains(key_of(after->findings[i], after->fingerprints[i]))) continue;
     check::rename_paths(after->findings[i], staged->prefix(), python.prefix);
     outcome.findings.push_back(std::move(after->findings[i]));

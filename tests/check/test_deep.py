@@ -72,7 +72,7 @@ def test_whose_file_stays_is_chance_with_uv(environment, ask, tmp_path: Path):
     for i in (1, 2):
         made.make_wheel(wheels, f"vendor-cu1{i}", "1", {"vendor/lib/libdnn.so.9": made.noise(100, i)})
     where = ["vendor-cu11", "vendor-cu12", "--no-index", "--find-links", wheels]
-    shallow, deep = ask(environment, *where, code=1), ask(environment, *where, "--deep", code=1)
+    shallow, deep = ask(environment, *where), ask(environment, *where, "--deep")
     heads = [[one["headline"] for one in answer["findings"] if one["code"] == "FI001"] for answer in (shallow, deep)]
     assert len(heads[0]) == 1 and heads[0] == heads[1]
     assert ("both install" in heads[1][0]) == (environment.installer == "uv"), heads
