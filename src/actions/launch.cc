@@ -161,7 +161,10 @@ std::string launch_script(const Repair& repair, const std::vector<VariableChange
 }
 
 Result<std::string> find_command(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
+  if (name.find('/') != std::string::npos) {
+    if (::access(name.c_str(), F_OK) == 0 || errno != ENOENT) return name;
+    return fail(fmt::format("there is no command {}", name));
+  }
   const char* set = std::getenv("PATH");
   const std::string path = set ? set : "/usr/bin:/bin";
   for (size_t begin = 0; begin <= path.size();) {

@@ -268,7 +268,7 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   // What is known to be worse need not be run.
   if (worse.empty() && !has_lost_python() && !is_broken(changes, after->distributions) &&
       !brings_broken(changes, *examination) && !has_broken_altered()) {
-    say_guarding("nothing that worked is worse; take it back with `{}`", way_back());
+    say_guarding("nothing that was looked at is worse; take it back with `{}`", way_back());
     return finish(status);
   }
   if (install_.force) return finish_kept(status);

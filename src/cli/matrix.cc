@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "base/addresses.h"
 #include "base/rows.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -82,9 +83,12 @@ std::vector<report::InstallCommand> commands_for(const std::vector<const cuda::B
   if (backend.empty()) return {{"pip", pip, ""}, {"uv", uv, ""}};
   const auto index = indexes.find(backend);
   // uv's own option: it goes before what its variables say, which --index-url does not.
-  if (index != indexes.end())
-    return {{"pip", pip + " --index-url " + quoted(index->second), ""},
-            {"uv", uv + " --default-index " + quoted(index->second), ""}};
+  if (index != indexes.end()) {
+    // What is printed ends in logs: the user's own configuration knows who they are.
+    const std::string address = quoted(without_credentials(index->second));
+    return {{"pip", pip + " --index-url " + address, ""},
+            {"uv", uv + " --default-index " + address, ""}};
+  }
   const std::string missing = fmt::format(
       "needs the address of an index with builds for {0}: --index-for {0}=URL", backend);
   return {{"pip", "", missing},

@@ -310,6 +310,8 @@ def test_pip_needs_an_address(ask, tmp_path: Path):
     (tmp_path / "cohabit.toml").write_text('[index-for]\ncu126 = "https://wheels.example/cu126"\n')
     assert command_of(ask(*wanted), "pip", backend=True)["command"].endswith("--index-url https://wheels.example/cu126")
     assert command_of(ask(*wanted, "--no-config"), "pip", backend=True)["command"] is None
+    secret = ask(*wanted, "--index-for", "cu126=https://me:SECRET@a.example/x")
+    assert "SECRET" not in str(secret) and "https://***@a.example/x" in str(secret)
     named = ask(*wanted, "--index-for", "cu126=https://a.example/it's here")
     assert shlex.split(command_of(named, "pip", backend=True)["command"])[-1] == "https://a.example/it's here"
 

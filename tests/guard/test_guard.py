@@ -86,7 +86,7 @@ def test_a_script_in_the_words_of_another_installer_is_no_loss(environment, call
                 f"'{name}-{version}.dist-info/entry_points.txt': {points!r}.encode()}})")
     call(environment, "guard", "--", *installer(environment, words("board", "1", "board:main", "by one")))
     done = call(environment, "guard", "--", *installer(environment, words("flow", "1", "board:main", "by another")))
-    assert "nothing that worked is worse" in done.stderr
+    assert "nothing that was looked at is worse" in done.stderr
     done = call(environment, "guard", "--", *installer(environment, words("other", "1", "other:main", "of another")), code=1)
     assert "FI001" in done.stderr and "other 1 has overwritten 1 file of" in done.stderr
 
@@ -321,7 +321,7 @@ def test_what_does_not_fit_is_kept_if_it_works(pinned, call, works: bool) -> Non
     code = f'environment.install("gamma", "0.1", {{"gamma/__init__.py": {content!r}, "other.py": b""}}, ("beta>=2",))'
     done = call(pinned, "guard", "--", *installer(pinned, code), code=0 if works else 1)
     if works:
-        assert "nothing that worked is worse" in done.stderr and (pinned.site / "gamma").exists()
+        assert "nothing that was looked at is worse" in done.stderr and (pinned.site / "gamma").exists()
         return
     assert world.differences(before, pinned.walk()) == {}
     assert "`import gamma` does not work: RuntimeError: operator gamma::nms does not exist" in done.stderr

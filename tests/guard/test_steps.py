@@ -48,7 +48,7 @@ def test_it_is_kept_when_that_is_wanted(framework, call) -> None:
 def test_what_never_worked_does_not_count(framework, call) -> None:
     framework.install("beta", "1.5", {"beta.py": b"import os\ndef useful(): os.abort()\n"})
     done = call(framework, "guard", "--", *installer(framework, DIES))
-    assert runs(done.stderr) == 1 and "nothing that worked is worse" in done.stderr
+    assert runs(done.stderr) == 1 and "nothing that was looked at is worse" in done.stderr
 
 
 def test_what_is_not_touched_is_not_run_again(framework, call) -> None:

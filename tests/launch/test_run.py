@@ -184,3 +184,9 @@ def test_a_misspelled_module_to_defer(cohabit: str, tmp_path: Path) -> None:
     done = subprocess.run([cohabit, "run", "--defer", "torhc", "--", sys.executable, "-c", ""], capture_output=True,
                           text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0 and "no module torhc here (did you mean torch?)" in done.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_command_that_is_not_there(cohabit: str, tmp_path: Path, more: list[str]) -> None:
+    done = run(cohabit, "--repair", "none", *more, "--", str(tmp_path / "nothing"))
+    assert (done.returncode, done.stdout) == (127, "") and f"there is no command {tmp_path}/nothing" in done.stderr
