@@ -14,10 +14,10 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <system_error>
 
+#include "actions/processes.h"
 #include "base/descriptor.h"
 #include "base/tree.h"
 #include "facts/elf/object.h"
@@ -160,37 +160,10 @@ constexpr const char* kDirectoryName = "cohabit-trace-";
 constexpr const char* kLockName = "/lock";
 constexpr time_t kSettled = 60;  // seconds: a younger one may have no lock yet
 
-// The environment that a process was started with. Between execve's two halves the kernel shows an
-// empty one (fs/proc/base.c, environ_read: no env_end yet), also of a process that will use our
-// log.
-std::string environment_of(const fs::path& process) {
-  constexpr int kMostLooks = 20;
-  constexpr timespec kPause = {0, 1'000'000};
-  std::string text;
-  for (int look = 0; look < kMostLooks; look++) {
-    if (look > 0) ::nanosleep(&kPause, nullptr);
-    std::ifstream file(process / "environ", std::ios::binary);
-    text.assign(std::istreambuf_iterator<char>(file), {});
-    std::error_code error;
-    // Threads of the kernel and zombies have no executable, and of strangers it is not shown.
-    if (!text.empty() || fs::read_symlink(process / "exe", error).empty()) break;
-  }
-  return text;
-}
-
 // Whether a process of this user was started with its log in this directory, and still runs. What
 // it starts needs the directory: without it ld.so writes its log to the standard output.
 bool is_used(const std::string& directory) {
-  const std::string wanted = "LD_DEBUG_OUTPUT=" + directory + "/";
-  std::error_code error;
-  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.find_first_not_of("0123456789") != name.npos) continue;
-    const std::string environment = environment_of(at->path());
-    if (environment.starts_with(wanted) || environment.find('\0' + wanted) != std::string::npos)
-      return true;
-  }
-  return false;
+  return !find_processes("LD_DEBUG_OUTPUT=" + directory + "/").empty();
 }
 
 void remove_abandoned(const std::string& base) {

@@ -12,18 +12,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "actions/processes.h"
 #include "actions/runtime_library.h"
 #include "base/descriptor.h"
-#include "base/read_file.h"
 #include "base/scratch.h"
 #include "base/variables.h"
 
@@ -225,22 +223,11 @@ bool wait_for(pid_t pid, Clock::time_point end, int& status) {
 // look is found by the next look.
 void end_marked(const std::string& mark) {
   constexpr int kMostLooks = 5;
-  constexpr size_t kMostEnvironment = 4 << 20;
   const std::string entry = fmt::format("{}={}", kMark, mark) + '\0';
   for (int look = 0; look < kMostLooks; look++) {
-    bool found = false;
-    std::error_code error;
-    for (const auto& one : std::filesystem::directory_iterator("/proc", error)) {
-      pid_t pid = 0;
-      const std::string name = one.path().filename().string();
-      const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-      if (bad != std::errc() || end != name.data() + name.size()) continue;
-      const auto environment = read_file(one.path() / "environ", kMostEnvironment);
-      if (!environment || environment->find(entry) == std::string::npos) continue;
-      ::kill(pid, SIGKILL);
-      found = true;
-    }
-    if (!found) return;
+    const std::vector<pid_t> left = find_processes(entry);
+    if (left.empty()) return;
+    for (const pid_t pid : left) ::kill(pid, SIGKILL);
     ::usleep(2000);
   }
 }

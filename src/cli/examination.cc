@@ -209,7 +209,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   }
   if (subject.imports.empty()) {
     const ExaminedModules modules = find_examined_modules(world);
-    if (modules.orders().empty()) fmt::print(stderr, "{}\n", no_framework_in(world.python->prefix));
+    if (modules.all().empty()) fmt::print(stderr, "{}\n", no_framework_in(world.python->prefix));
     return examine_orders(world, modules, environment, report, [&] { facts.add_to(report); });
   }
   const Sequence planned = plan_sequence(world, subject.imports, environment);

@@ -39,8 +39,6 @@ namespace {
 using sim::Binding;
 using sim::ObjectId;
 
-constexpr size_t kKeptExamples = 64;
-
 uint64_t pair_key(ObjectId a, ObjectId b) {
   return uint64_t{a} << 32 | b;
 }
@@ -93,7 +91,6 @@ class Judge {
   bool home_is_known(ImageId home, const CaptureGroup& group);
   void forget_unknown_families();
   Verdict verdict(const CaptureGroup& group) const;
-  bool is_entered_on_request(const CaptureGroup& group) const;
   bool is_used_on_request(const CaptureGroup& group) const;
   bool by_design(const CaptureGroup& group, bool crossing) const;
   bool names_soname_of(ObjectId who, ObjectId library) const;
@@ -185,7 +182,7 @@ void Judge::note_stay(size_t index, uint32_t binding_index, NameId name) {
   if (!in_family(index, name) || !work_[index].staying_references.insert(binding.reference).second)
     return;
   group.stays++;
-  if (group.staying.size() < kKeptExamples) group.staying.push_back(binding_index);
+  if (group.staying.size() < kKeptStaying) group.staying.push_back(binding_index);
   if (!group.family.empty())
     work_[index].staying_scopes.insert(parse_mangled(simulation_.images().name(name)).scope);
 }
@@ -269,7 +266,7 @@ Verdict Judge::verdict(const CaptureGroup& group) const {
   const bool crosses = crossing * 2 >= group.captured;
   if (by_design(group, crosses)) return Verdict::kByDesign;
   const bool split = group.stays > 0;
-  if (group.self() ? is_entered_on_request(group) : is_used_on_request(group)) {
+  if (group.self() ? is_entered_on_request(process_, group) : is_used_on_request(group)) {
     if (crosses) return Verdict::kVersionCrossing;
     if (split) return Verdict::kLiveSplit;
   }
@@ -278,12 +275,6 @@ Verdict Judge::verdict(const CaptureGroup& group) const {
   // Where the provider is global, all who come later are led to it too, and the old copy is dead.
   const bool asleep = group.entered_by.empty() && process_.object(group.provider).global;
   return asleep ? Verdict::kDeadSplit : Verdict::kLatentSplit;
-}
-
-bool Judge::is_entered_on_request(const CaptureGroup& group) const {
-  return std::any_of(group.entered_by.begin(), group.entered_by.end(), [&](ObjectId who) {
-    return process_.ownership().serves_request(who, group.provider);
-  });
 }
 
 // A library of a package that no import asks for is there because something else uses that package
@@ -308,13 +299,18 @@ Captures Judge::judge() {
   second_pass();
   for (CaptureGroup& group : groups_) group.verdict = verdict(group);
   RuntimeClasses runtime(process_);
-  for (auto groups : {runtime.split_in_itself(candidates.runtime),
-                      runtime.split_for_others(candidates.runtime_users)})
-    groups_.insert(groups_.end(), groups.begin(), groups.end());
+  runtime.find_split_in_itself(candidates.runtime, groups_);
+  runtime.find_split_for_others(candidates.runtime_users, groups_);
   return {std::move(groups_), candidates.set_aside};
 }
 
 }  // namespace
+
+bool is_entered_on_request(const ProcessView& process, const CaptureGroup& group) {
+  return std::any_of(group.entered_by.begin(), group.entered_by.end(), [&](ObjectId who) {
+    return process.ownership().serves_request(who, group.provider);
+  });
+}
 
 Captures find_captures(const ProcessView& process, CaptureFacts& facts) {
   return Judge(process, facts).judge();

@@ -46,6 +46,10 @@ struct CaptureGroup {
 
   bool self() const { return consumer == own; }
 };
+constexpr size_t kKeptStaying = 64;
+
+// Whether somebody enters `own` for a request that is not the provider's own.
+bool is_entered_on_request(const ProcessView& process, const CaptureGroup& group);
 
 // Why bindings that leave the closure were not judged: counts, for the curious and for tests.
 struct SetAside {

@@ -14,8 +14,6 @@ namespace {
 using sim::Binding;
 using sim::ObjectId;
 
-constexpr size_t kKeptExamples = 64;
-
 // Two compilers make code of nearly the same size from one source; another implementation differs.
 // The parts of libstdc++ that toolchains link statically for old systems (exception_ptr's reference
 // count in libdnnl and libtorch_cpu) are the same to the byte, and harmless.
@@ -37,14 +35,8 @@ bool is_instantiation(const elf::Sym& own) {
 
 }  // namespace
 
-bool RuntimeClasses::is_entered_on_request(const CaptureGroup& group) const {
-  return std::any_of(group.entered_by.begin(), group.entered_by.end(), [&](ObjectId who) {
-    return process_.ownership().serves_request(who, group.provider);
-  });
-}
-
-std::vector<CaptureGroup> RuntimeClasses::split_in_itself(
-    const std::vector<Candidate>& candidates) const {
+void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidates,
+                                          std::vector<CaptureGroup>& groups) const {
   std::map<std::tuple<ObjectId, ObjectId, std::string_view>, std::vector<Candidate>> by_scope;
   for (const Candidate& candidate : candidates) {
     const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
@@ -53,7 +45,6 @@ std::vector<CaptureGroup> RuntimeClasses::split_in_itself(
         !is_instantiation(process_.image(binding.from).elf.symbols[binding.reference]))
       by_scope[{binding.from, binding.to, name.scope}].push_back(candidate);
   }
-  std::vector<CaptureGroup> groups;
   std::unordered_map<ImageId, CallPaths> code;
   for (const auto& [key, members] : by_scope) {
     const auto& [own, provider, scope] = key;
@@ -84,7 +75,7 @@ std::vector<CaptureGroup> RuntimeClasses::split_in_itself(
       if (name.kind != NameKind::kEntity || name.scope != scope) continue;
       entered.try_emplace(binding.definition, binding.from);
       outsiders.insert(binding.from);
-      if (group.staying.size() < kKeptExamples) group.staying.push_back(at);
+      if (group.staying.size() < kKeptStaying) group.staying.push_back(at);
     }
     if (!entered.empty() && !captured_symbols.empty()) {
       const ImageId image = process_.object(own).image;
@@ -100,12 +91,11 @@ std::vector<CaptureGroup> RuntimeClasses::split_in_itself(
     group.entered_by.assign(outsiders.begin(), outsiders.end());
     std::sort(group.entered_by.begin(), group.entered_by.end());
     const bool alive = !group.paths.empty() && entered.size() > 1;
-    group.verdict = alive && is_entered_on_request(group) ? Verdict::kLiveSplit
-                    : alive                               ? Verdict::kLatentSplit
-                                                          : Verdict::kDeadSplit;
+    group.verdict = alive && is_entered_on_request(process_, group) ? Verdict::kLiveSplit
+                    : alive                                         ? Verdict::kLatentSplit
+                                                                    : Verdict::kDeadSplit;
     groups.push_back(std::move(group));
   }
-  return groups;
 }
 
 // One class of the runtime, as one object refers to it.
@@ -155,8 +145,7 @@ bool RuntimeClasses::is_other_code_than_runtimes(const Binding& binding) const {
   return false;
 }
 
-std::vector<CaptureGroup> RuntimeClasses::split(const Scope& scope) const {
-  std::vector<CaptureGroup> groups;
+void RuntimeClasses::add_split(const Scope& scope, std::vector<CaptureGroup>& groups) const {
   for (const auto& [copy, others] : scope.by_provider) {
     if (!process_.is_cpp_runtime(copy)) continue;
     for (const auto& [provider, members] : scope.by_provider) {
@@ -176,7 +165,7 @@ std::vector<CaptureGroup> RuntimeClasses::split(const Scope& scope) const {
       }
       if (!differs) continue;
       for (const auto& [name, at] : others)
-        if (group.staying.size() < kKeptExamples) group.staying.push_back(at);
+        if (group.staying.size() < kKeptStaying) group.staying.push_back(at);
       group.captured = static_cast<uint32_t>(members.size());
       group.stays = static_cast<uint32_t>(others.size());
       group.verdict = process_.ownership().serves_request(scope.consumer, provider)
@@ -185,11 +174,10 @@ std::vector<CaptureGroup> RuntimeClasses::split(const Scope& scope) const {
       groups.push_back(std::move(group));
     }
   }
-  return groups;
 }
 
-std::vector<CaptureGroup> RuntimeClasses::split_for_others(
-    const std::vector<Candidate>& candidates) const {
+void RuntimeClasses::find_split_for_others(const std::vector<Candidate>& candidates,
+                                           std::vector<CaptureGroup>& groups) const {
   std::map<std::pair<ObjectId, std::string_view>, Scope> scopes;
   for (const Candidate& candidate : candidates) {
     const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
@@ -200,12 +188,10 @@ std::vector<CaptureGroup> RuntimeClasses::split_for_others(
     const ObjectId consumer = binding.from;
     scopes.try_emplace({consumer, name.scope}, Scope{consumer, name.scope, {}});
   }
-  std::vector<CaptureGroup> groups;
   for (auto& [key, scope] : scopes) {
     collect_members(scope);
-    for (CaptureGroup& group : split(scope)) groups.push_back(std::move(group));
+    add_split(scope, groups);
   }
-  return groups;
 }
 
 }  // namespace cohabit

@@ -24,20 +24,21 @@ class RuntimeClasses {
   // The runtime's references to itself (it was first mapped in the scope of another copy), class by
   // class. The machine code is asked: does a member that others enter lead to a member that was
   // captured, while another entered member stayed? (call_paths.h)
-  std::vector<CaptureGroup> split_in_itself(const std::vector<Candidate>& candidates) const;
+  void find_split_in_itself(const std::vector<Candidate>& candidates,
+                            std::vector<CaptureGroup>& groups) const;
 
   // References of one object to one class, when one copy got some and another the rest. `own` of a
   // group is who got the rest, which need not be in the closure of the consumer: its own copy may
   // have got none.
-  std::vector<CaptureGroup> split_for_others(const std::vector<Candidate>& candidates) const;
+  void find_split_for_others(const std::vector<Candidate>& candidates,
+                             std::vector<CaptureGroup>& groups) const;
 
  private:
   struct Scope;
-  bool is_entered_on_request(const CaptureGroup& group) const;
   void collect_members(Scope& scope) const;
   bool is_other_code(const sim::Binding& binding, sim::ObjectId copy) const;
   bool is_other_code_than_runtimes(const sim::Binding& binding) const;
-  std::vector<CaptureGroup> split(const Scope& scope) const;
+  void add_split(const Scope& scope, std::vector<CaptureGroup>& groups) const;
 
   const ProcessView& process_;
   const sim::Simulation& simulation_;

@@ -10,11 +10,8 @@
 #include <map>
 #include <set>
 
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
-
 #include "actions/check/requirements_file.h"
+#include "actions/toml_text.h"
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "findings/environment.h"
@@ -23,10 +20,6 @@ namespace cohabit::check {
 namespace {
 
 constexpr size_t kMaxFile = 64 << 20;
-
-std::string text_at(const toml::table& table, std::string_view key) {
-  return table[key].value<std::string>().value_or("");
-}
 
 bool holds(const std::string& marker, const MarkerEnvironment& environment,
            std::string_view extra = "") {
@@ -41,15 +34,6 @@ std::vector<const toml::table*> tables_of(const Node& node) {
     for (const toml::node& one : *list)
       if (const toml::table* table = one.as_table()) tables.push_back(table);
   return tables;
-}
-
-template <class Node>
-std::vector<std::string> texts_of(const Node& node) {
-  std::vector<std::string> texts;
-  if (const toml::array* list = node.as_array())
-    for (const toml::node& one : *list)
-      if (const auto text = one.value<std::string>()) texts.push_back(*text);
-  return texts;
 }
 
 // What a lock takes from a path, a repository or an address is no version of an index.

@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
-
+#include "actions/toml_text.h"
 #include "base/addresses.h"
 #include "base/paths.h"
 
 namespace cohabit::locks {
 namespace {
-
-std::string text_at(const toml::table& table, std::string_view key) {
-  return table[key].value<std::string>().value_or("");
-}
 
 // "url", or "path" from where the file lies.
 WheelAddress read_address(const toml::table& table, const std::string& directory) {
@@ -80,14 +73,6 @@ std::string fields_of(const LockedWheel& one, bool with_name) {
   return text + fmt::format("hashes = {{sha256 = {}}}\n", quoted(one.wheel.hash));
 }
 
-std::vector<std::string> texts_of(const toml::array* list) {
-  std::vector<std::string> texts;
-  if (list)
-    for (const toml::node& node : *list)
-      if (const auto one = node.value<std::string>()) texts.push_back(*one);
-  return texts;
-}
-
 std::string python_range(const std::string& version) {
   const size_t first = version.find('.');
   const size_t second = version.find('.', first + 1);
@@ -106,8 +91,8 @@ Result<Pylock> parse_pylock(const std::string& text, const std::string& director
   Pylock lock;
   const auto own = parsed.table()["tool"]["cohabit"];
   lock.python = own["python"].value<std::string>().value_or("");
-  lock.bundled = texts_of(own["bundled"].as_array());
-  lock.default_groups = texts_of(parsed.table()["default-groups"].as_array());
+  lock.bundled = texts_of(own["bundled"]);
+  lock.default_groups = texts_of(parsed.table()["default-groups"]);
   for (const toml::node& node : *packages)
     if (const toml::table* package = node.as_table())
       lock.packages.push_back(read_package(*package, directory));

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -24,21 +23,26 @@ std::string place_of(const python::PlannedVariable& variable) {
                      variable.file.empty() ? "the program" : variable.file);
 }
 
-// Children get it: programs that set it for them are right to do so.
-Finding read_at_start(const python::PlannedVariable& variable, const TableRow& row) {
+// What a row of a table says: its third column is who reads, its fourth where that stands.
+Finding told_by(const TableRow& row, Severity severity, std::string headline, std::string help) {
   Finding finding;
-  finding.severity = row[1] == "note" ? Severity::kNote : Severity::kWarning;
+  finding.severity = severity;
   finding.certainty = Certainty::kTable;
-  finding.headline =
-      fmt::format("{} is set in {}: too late for this process, {} reads it at its start",
-                  variable.name, place_of(variable), row[2]);
+  finding.headline = std::move(headline);
   finding.evidence.push_back(
       {"declared", fmt::format("{} ({})", row[2], row[3]), "", "", -1, -1, ""});
-  finding.help.push_back(
-      {"set it before the process is started: in the shell, the service or the container (for "
-       "processes that it starts itself it is in time)",
-       "", Safety::kManual});
+  finding.help.push_back({std::move(help), "", Safety::kManual});
   return finding;
+}
+
+// Children get it: programs that set it for them are right to do so.
+Finding read_at_start(const python::PlannedVariable& variable, const TableRow& row) {
+  return told_by(
+      row, row[1] == "note" ? Severity::kNote : Severity::kWarning,
+      fmt::format("{} is set in {}: too late for this process, {} reads it at its start",
+                  variable.name, place_of(variable), row[2]),
+      "set it before the process is started: in the shell, the service or the container (for "
+      "processes that it starts itself it is in time)");
 }
 
 Finding asked_before(const Case& examined, const python::PlannedVariable& variable) {
@@ -79,44 +83,36 @@ std::optional<Finding> read_at_load(const Case& examined, const python::PlannedV
     if (row[0] != variable.name) continue;
     const sim::ObjectId reader = mapped_before(examined, row[1], variable.opens_before);
     if (reader == kNone) continue;
-    Finding finding;
-    finding.severity = Severity::kWarning;
-    finding.certainty = Certainty::kTable;
-    finding.headline =
+    Finding finding = told_by(
+        row, Severity::kWarning,
         fmt::format("{} is set in {}: too late, {} was loaded before and reads it then",
-                    variable.name, place_of(variable), short_name(examined.process, reader));
+                    variable.name, place_of(variable), short_name(examined.process, reader)),
+        "set it before the first import that loads this library, or before the process is started");
     finding.libraries.push_back(library_of(examined.process, reader));
-    finding.evidence.push_back(
-        {"declared", fmt::format("{} ({})", row[2], row[3]), "", "", -1, -1, ""});
-    finding.help.push_back(
-        {"set it before the first import that loads this library, or before the "
-         "process is started",
-         "", Safety::kManual});
     return finding;
   }
   return {};
 }
 
+// Why it is too late, if it is.
+std::optional<Finding> judge(const Case& examined, const python::PlannedVariable& variable) {
+  static const auto at_start = table_rows(kTable, 4), at_load = table_rows(kLoadTable, 4);
+  for (const TableRow& row : at_start)
+    if (row[0] == variable.name) return read_at_start(variable, row);
+  if (!variable.asked_by.empty()) return asked_before(examined, variable);
+  return read_at_load(examined, variable, at_load);
+}
+
 std::vector<Finding> check(const Case& examined) {
   std::vector<Finding> findings;
   if (!examined.plan) return findings;
-  const auto rows = table_rows(kTable, 4);
-  const auto load_rows = table_rows(kLoadTable, 4);
-  std::set<std::string_view> seen;
+  std::set<std::string_view> told;
   for (const python::PlannedVariable& variable : examined.plan->variables_changed) {
-    if (seen.contains(variable.name)) continue;
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const TableRow& one) { return one[0] == variable.name; });
-    if (row == rows.end() && variable.asked_by.empty()) {
-      if (auto late = read_at_load(examined, variable, load_rows)) {
-        seen.insert(variable.name);
-        findings.push_back(std::move(*late));
-      }
-      continue;
-    }
-    seen.insert(variable.name);
-    findings.push_back(row != rows.end() ? read_at_start(variable, *row)
-                                         : asked_before(examined, variable));
+    if (told.contains(variable.name)) continue;
+    auto finding = judge(examined, variable);
+    if (!finding) continue;
+    told.insert(variable.name);
+    findings.push_back(std::move(*finding));
   }
   return findings;
 }
