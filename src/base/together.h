@@ -9,6 +9,11 @@
 
 namespace cohabit {
 
+// Of the machine; 1 where it does not tell.
+inline size_t processors() {
+  return std::max(std::thread::hardware_concurrency(), 1U);
+}
+
 // Where no thread can be started, the caller's does everything.
 template <class Work>
 void together(size_t count, Work work) {
@@ -17,10 +22,9 @@ void together(size_t count, Work work) {
   const auto run = [&] {
     for (size_t i = 0; (i = next++) < count;) work(i);
   };
-  const size_t processors =
-      std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  const size_t most = std::min({count, processors(), kMostThreads});
   std::vector<std::future<void>> others;
-  while (others.size() + 1 < std::min(count, processors))
+  while (others.size() + 1 < most)
     others.push_back(std::async(std::launch::async | std::launch::deferred, run));
   run();
   for (std::future<void>& other : others) other.get();

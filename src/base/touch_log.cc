@@ -34,6 +34,11 @@ void guard_holes(int fd, void* data, uint64_t size) {
 
 }  // namespace
 
+std::map<std::string, TouchLog::Touched> TouchLog::paths_so_far() const {
+  const std::lock_guard lock(mutex_);
+  return paths_;
+}
+
 void TouchLog::asked(const std::string& path, bool is_there) {
   if (of_ == Of::kBundle && is_there) return;
   const std::lock_guard lock(mutex_);

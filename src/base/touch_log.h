@@ -43,6 +43,8 @@ class TouchLog {
   // By path as it was asked for. Of a machine: all of them; of a bundle: those that were listed or
   // not found.
   const std::map<std::string, Touched>& paths() const { return paths_; }
+  // The same while other threads go on asking.
+  std::map<std::string, Touched> paths_so_far() const;
   // Of a bundle: files whose content is not there as a whole, and more was read than is there.
   const std::set<std::string>& lacking() const { return lacking_; }
 
@@ -67,7 +69,7 @@ class TouchLog {
 
  private:
   const Of of_;
-  std::mutex mutex_;  // plans are made on a thread of their own
+  mutable std::mutex mutex_;  // plans are made on a thread of their own
   std::map<std::string, Touched> paths_;
   struct Map {
     std::string path;

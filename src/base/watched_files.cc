@@ -84,7 +84,7 @@ bool WatchedFiles::is_same(const State& before, const State& now) {
 
 std::optional<WatchedFiles> WatchedFiles::of(const TouchLog& log, int64_t start) {
   WatchedFiles result;
-  for (const auto& [path, touched] : log.paths()) {
+  for (const auto& [path, touched] : log.paths_so_far()) {
     const unsigned asked = (touched.listed ? kNames : 0u) |
                            (touched.ranges.empty() ? 0u : kContent) |
                            (touched.resolved ? kLinks : 0u);

@@ -203,7 +203,7 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
 
 Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
                               const SequenceOutputs& outputs) {
-  return judge(world, sequence, *simulate(world, sequence), report, outputs);
+  return judge(world, sequence, *simulate(world, world, sequence), report, outputs);
 }
 
 void explain_by_plan(World& world, const std::function<Sequence()>& plan, report::Report& report) {
@@ -225,21 +225,21 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
 
 Result<void> examine_orders(World& world, const ExaminedModules& modules,
                             const std::map<std::string, std::string>& environment,
-                            report::Report& report, const std::function<void()>& before_judging) {
+                            report::Report& report, AboutEnvironment* about) {
   OrderPlans plans(world, environment);
   const auto orders = modules.orders();
   const std::vector<std::string> all = modules.all();
   Progress progress(1 + orders.size() - all.size());
   progress.step(fmt::format("import each of {}", fmt::join(all, ", ")));
-  plans.plan_each(all);
-  before_judging();
+  plans.for_each({all}, [](size_t, size_t) {}, about);
+  if (about) about->add_to(report);
   for (const std::vector<std::string>& order : orders) {
     if (order.size() == 1) {
       if (auto done = examine_sequence(world, plans.alone(order[0]), report); !done) return done;
       continue;
     }
     progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
-    const PlannedOrder planned = plans.plan(order);
+    const PlannedOrder planned = plans.plan(order, world);
     if (auto done = judge(world, planned.sequence, *planned.simulation, report, {}); !done)
       return done;
   }

@@ -1,10 +1,12 @@
 // What doctor examines: one environment, and processes of it that were recorded or planned.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,24 +31,27 @@
 
 namespace cohabit {
 
-// What is learned of files while processes are planned and simulated: for one thread at a time.
-struct PlanTools {
-  explicit PlanTools(const Tree& files) : images(files) {}
+// What is learned of files while processes are planned, simulated and judged: for one thread at a
+// time.
+struct ProcessTools {
+  explicit ProcessTools(const Tree& files) : images(files), captures(images) {}
   Images images;
   sim::BindingCache bindings;
   std::optional<sim::LaterOpens> later;  // of processes that are planned; nothing: no Python
   std::optional<python::Finder> finder;
   python::PlanCache plans;
+  CaptureFacts captures;
+  std::map<std::vector<std::string>, Ownership> ownerships;  // by imports
 };
 
-// Facts that all processes of one environment share.
-struct World : PlanTools {
-  explicit World(const Tree& files) : PlanTools(files), tree(files), captures(images) {}
+// Facts that all processes of one environment share, and the tools of the thread that has it.
+struct World : ProcessTools {
+  explicit World(const Tree& files) : ProcessTools(files), tree(files) {}
   const Tree& tree;
   std::optional<Interpreter> python;
   Distributions distributions;
   Machine machine;
-  CaptureFacts captures;
+  std::mutex planned;                      // while several threads plan: of what follows
   std::unique_ptr<KeptPlans> kept;         // of earlier runs; null: none are used
   std::set<std::string> variables_sought;  // by the code that was planned so far
 };
@@ -60,7 +65,13 @@ struct Sequence {
 };
 
 // What finds its modules; made when it is first asked for.
-python::Finder& finder_of(World& world);
+python::Finder& finder_of(const World& world, ProcessTools& tools);
+inline python::Finder& finder_of(World& world) {
+  return finder_of(world, world);
+}
+// Of the world's own and `more`: as many as can be at work at the same time.
+using Lanes = std::vector<ProcessTools*>;
+Lanes lanes_of(World& world, std::deque<ProcessTools>& more);
 
 // Reads an environment and its distributions; `place` as find_interpreter takes it. No driver of a
 // GPU is taken to be there.
@@ -75,23 +86,33 @@ Result<void> choose_environment(
 // on; choose_environment warns of that.
 Result<void> choose_whole_environment(World& world, const std::string& place);
 // These modules, and what the user's own ones among them import in turn.
-Asked what_is_asked(World& world, const std::vector<std::string>& imports);
+Asked what_is_asked(const World& world, ProcessTools& tools,
+                    const std::vector<std::string>& imports);
+inline Asked what_is_asked(World& world, const std::vector<std::string>& imports) {
+  return what_is_asked(world, world, imports);
+}
 // From here on processes are examined as on a machine with a GPU: what is opened after the imports
 // too. `driver_is_there`: ld.so finds its libraries; else others stand in for them.
 Result<void> assume_gpu(World& world, bool driver_is_there);
 // The same where this machine has one, and ld.so finds its driver.
 Result<void> assume_gpu_that_is_there(World& world, const cuda::GpuHost& host);
 // A plan's request, run in a process that is simulated as it goes; the sequence has no name yet.
-Sequence plan_request(World& world, const python::PlanRequest& request);
+Sequence plan_request(World& world, ProcessTools& tools, const python::PlanRequest& request);
+inline Sequence plan_request(World& world, const python::PlanRequest& request) {
+  return plan_request(world, world, request);
+}
 // What an import would open, in a process that is never started. `environment`: its variables.
-Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
+Sequence plan_sequence(World& world, ProcessTools& tools, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment);
-// The same for each of some modules alone, as many at a time as there are processors.
-std::vector<Sequence> plan_each(World& world, const std::vector<std::string>& modules,
-                                const std::map<std::string, std::string>& environment);
+inline Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
+                              const std::map<std::string, std::string>& environment) {
+  return plan_sequence(world, world, imports, environment);
+}
 // The same for a program.
 Sequence plan_program(World& world, const Program& program,
                       const std::map<std::string, std::string>& environment);
+// The modules whose plans take longest first, about.
+std::vector<std::string> longest_first(World& world, const std::vector<std::string>& modules);
 
 // Simulates and judges a sequence and adds what comes of it to the report. A finding that is there
 // already (one cause, another order) is not added again: the order refers to it.
@@ -112,25 +133,6 @@ std::string no_framework_in(const std::string& prefix);
 // Each of them alone, then every order of every pair.
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules);
 
-// What an environment is examined for, in place of a program (cli/asked_modules.h).
-struct ExaminedModules {
-  std::vector<std::string> paired;  // each order of each two of them is looked at
-  std::vector<std::string> alone;   // the others
-
-  std::vector<std::string> all() const;
-  // Each of the paired alone, then their pairs, then the others.
-  std::vector<std::vector<std::string>> orders() const;
-};
-// Examines these orders. `before_judging` is called when all plans are made and nothing is
-// judged yet.
-Result<void> examine_orders(
-    World& world, const ExaminedModules& modules,
-    const std::map<std::string, std::string>& environment, report::Report& report,
-    const std::function<void()>& before_judging = [] {});
-
-// Of one process: what is broken in the environment and not loaded by it is no error of it.
-void soften_what_is_not_loaded(report::Report& report);
-
 // Everything that metadata and files say about the environment itself. Asks nothing that a plan
 // changes: both may go on at the same time.
 void examine_environment(const World& world, report::Report& report, EnvironmentOptions options);
@@ -140,10 +142,31 @@ class AboutEnvironment {
   AboutEnvironment(const World& world, EnvironmentOptions options);
   // Once, and before anything is judged: one cause is one finding.
   void add_to(report::Report& report);
+  void wait() const {
+    if (report_.valid()) report_.wait();
+  }
 
  private:
   std::future<report::Report> report_;
 };
+
+// What an environment is examined for, in place of a program (cli/asked_modules.h).
+struct ExaminedModules {
+  std::vector<std::string> paired;  // each order of each two of them is looked at
+  std::vector<std::string> alone;   // the others
+
+  std::vector<std::string> all() const;
+  // Each of the paired alone, then their pairs, then the others.
+  std::vector<std::vector<std::string>> orders() const;
+};
+// Examines these orders. `about`: may be null; is added to the report before anything is judged.
+Result<void> examine_orders(World& world, const ExaminedModules& modules,
+                            const std::map<std::string, std::string>& environment,
+                            report::Report& report, AboutEnvironment* about = nullptr);
+
+// Of one process: what is broken in the environment and not loaded by it is no error of it.
+void soften_what_is_not_loaded(report::Report& report);
+
 // Worst first, ids made anew; orders follow, and forget what is suppressed.
 void number_findings(report::Report& report);
 

@@ -213,7 +213,7 @@ void KeptPlans::read() {
   Unpacker unpacker(rest.substr(kDigest));
   if (unpacker.text() != key_) return;
   WatchedFiles files = WatchedFiles::unpack(unpacker);
-  std::unordered_map<std::string, std::string> plans;
+  Plans plans;
   for (size_t left = unpacker.count(); left > 0 && !unpacker.failed(); left--) {
     std::string of(unpacker.text());
     plans.emplace(std::move(of), unpacker.text());
@@ -241,21 +241,32 @@ void KeptPlans::add(const python::PlanRequest& request, const python::Plan& plan
   is_new_ = true;
 }
 
-void KeptPlans::save() {
+void KeptPlans::begin_saving() {
   if (!is_new_) return;
+  if (writing_.valid()) writing_.get();
   is_new_ = false;
+  writing_ = std::async(std::launch::async | std::launch::deferred,
+                        [this, plans = plans_] { write(plans); });
+}
+
+void KeptPlans::save() {
+  begin_saving();
+  if (writing_.valid()) writing_.get();
+}
+
+void KeptPlans::write(const Plans& plans) const {
   auto files = WatchedFiles::of(log_, start_);
   if (!files || !files->add(files_)) return;
   Packer packer;
   packer.text(key_);
   files->pack(packer);
-  packer.number(plans_.size());
+  packer.number(plans.size());
   std::vector<std::string_view> order;  // the same plans make the same file
-  for (const auto& [of, plan] : plans_) order.push_back(of);
+  for (const auto& [of, plan] : plans) order.push_back(of);
   std::sort(order.begin(), order.end());
   for (const std::string_view of : order) {
     packer.text(of);
-    packer.text(plans_.at(std::string(of)));
+    packer.text(plans.at(std::string(of)));
   }
   if (packer.bytes().size() + kFormat.size() + kDigest > kLargestFile) return;
   const std::string directory = directory_of(file_);

@@ -7,6 +7,7 @@
 // kept, which nobody needs to know.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,20 +33,26 @@ class KeptPlans {
   const Tree& tree() const { return tree_; }
   std::optional<python::Plan> find(const python::PlanRequest& request) const;
   void add(const python::PlanRequest& request, const python::Plan& plan);
-  // Writes them down, if there are new ones.
+  // Writes them down, if there are new ones, while the caller goes on.
+  void begin_saving();
+  // All are written down when it returns.
   void save();
 
  private:
+  using Plans = std::unordered_map<std::string, std::string>;  // by digest of the request: as bytes
+
   KeptPlans(std::string file, std::string key);
   void read();
+  void write(const Plans& plans) const;
 
   std::string file_, key_;
   int64_t start_ = 0;
   TouchLog log_{TouchLog::Of::kPaths};
   Tree tree_;
   WatchedFiles files_;
-  std::unordered_map<std::string, std::string> plans_;  // by digest of the request: as bytes
+  Plans plans_;
   bool is_new_ = false;
+  std::future<void> writing_;  // last, so that it ends first
 };
 
 }  // namespace cohabit

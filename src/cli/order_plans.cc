@@ -1,16 +1,22 @@
 #include "cli/order_plans.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <utility>
 
+#include "base/together.h"
 #include "imports/join.h"
 
 namespace cohabit {
 namespace {
 
 // The plan of `first` and that of `second` as one; nothing if only planning both can tell.
-std::optional<Sequence> join_sequences(World& world, const Sequence& first,
+std::optional<Sequence> join_sequences(python::Finder& finder, const Sequence& first,
                                        const Sequence& second) {
-  auto joined = python::join_plans(*first.plan, *second.plan, finder_of(world));
+  auto joined = python::join_plans(*first.plan, *second.plan, finder);
   if (!joined) return std::nullopt;
   Sequence sequence;
   sequence.imports = first.imports;
@@ -33,49 +39,131 @@ bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
 
 }  // namespace
 
-std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence) {
+std::unique_ptr<sim::Simulation> simulate(const World& world, ProcessTools& tools,
+                                          const Sequence& sequence) {
   const bool failed = sequence.trace.exit_status.value_or(0) != 0;
   sim::Options settings;
   settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
-  settings.cache = &world.bindings;
-  if (sequence.plan && world.later) settings.constructors = &*world.later;
-  auto simulation = std::make_unique<sim::Simulation>(world.images, world.machine,
+  settings.cache = &tools.bindings;
+  if (sequence.plan && tools.later) settings.constructors = &*tools.later;
+  auto simulation = std::make_unique<sim::Simulation>(tools.images, world.machine,
                                                       sequence.trace.start, settings);
   simulation->run(sequence.trace.calls);
   return simulation;
 }
 
-void OrderPlans::plan_each(const std::vector<std::string>& modules) {
-  std::vector<std::string> unknown;
-  for (const std::string& module : modules)
-    if (!alone_.contains(module)) unknown.push_back(module);
-  std::vector<Sequence> planned = cohabit::plan_each(world_, unknown, environment_);
-  for (size_t i = 0; i < unknown.size(); i++) alone_.emplace(unknown[i], std::move(planned[i]));
-}
+// Who does what: plans first, the longest by the world's own tools, which are those that most is
+// done with; then the orders whose modules are planned.
+class OrderPlans::Queue {
+ public:
+  Queue(std::vector<std::string> modules, const std::vector<std::vector<std::string>>& orders)
+      : modules_(std::move(modules)),
+        orders_(orders),
+        waiting_(modules_.begin(), modules_.end()),
+        taken_(orders.size()),
+        left_(orders.size()) {}
 
-const Sequence& OrderPlans::alone(const std::string& module) {
-  plan_each({module});
-  return alone_.at(module);
+  // Nothing: all are being planned. `longest`: the first of all, which nobody else is given.
+  std::optional<std::string> next_module(bool longest) {
+    if (longest && !modules_.empty()) return modules_[0];
+    const size_t at = next_++;
+    return at < modules_.size() ? std::optional(modules_[at]) : std::nullopt;
+  }
+
+  void is_planned(const std::string& module) {
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(module);
+    changed_.notify_all();
+  }
+
+  // Nobody waits any longer.
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    left_ = 0;
+    changed_.notify_all();
+  }
+
+  // Waits for one; nothing: all are taken.
+  std::optional<size_t> next_order() {
+    std::unique_lock lock(mutex_);
+    while (left_ > 0) {
+      for (size_t i = 0; i < orders_.size(); i++) {
+        if (taken_[i] || !is_ready(orders_[i])) continue;
+        taken_[i] = true;
+        if (--left_ == 0) changed_.notify_all();
+        return i;
+      }
+      changed_.wait(lock);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool is_ready(const std::vector<std::string>& order) const {
+    return std::none_of(order.begin(), order.end(), [&](const std::string& module) {
+      return waiting_.contains(module);
+    });
+  }
+
+  const std::vector<std::string> modules_;
+  const std::vector<std::vector<std::string>>& orders_;
+  std::atomic<size_t> next_{1};
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::set<std::string> waiting_;  // modules that are not planned
+  std::vector<bool> taken_;
+  size_t left_;
+};
+
+void OrderPlans::for_each(const std::vector<std::vector<std::string>>& orders, const Work& work,
+                          const AboutEnvironment* besides) {
+  std::vector<std::string> unknown;
+  for (const std::vector<std::string>& order : orders)
+    for (const std::string& module : order)
+      if (alone_.try_emplace(module).second) unknown.push_back(module);
+  const Lanes lanes = this->lanes();
+  Queue queue(longest_first(world_, unknown), orders);
+  const auto work_in = [&](size_t lane) {
+    bool longest = lane == 0;
+    while (const auto module = queue.next_module(std::exchange(longest, false))) {
+      alone_.at(*module) = plan_sequence(world_, *lanes[lane], {*module}, environment_);
+      queue.is_planned(*module);
+    }
+    while (const auto order = queue.next_order()) work(lane, *order);
+  };
+  together(std::min(lanes.size(), std::max(orders.size(), unknown.size())), [&](size_t lane) {
+    if (besides && lane > 0 && lane + 1 >= processors()) besides->wait();
+    try {
+      work_in(lane);
+    } catch (...) {
+      queue.give_up();
+      throw;
+    }
+  });
+  // Not before: it would take a processor from the judging.
+  if (world_.kept) world_.kept->begin_saving();
 }
 
 // Nothing: it has to be planned in full.
-std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules) {
-  plan_each(modules);
+std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules,
+                                         ProcessTools& tools) const {
   std::optional<Sequence> joined;
   for (size_t i = 1; i < modules.size(); i++) {
-    joined = join_sequences(world_, joined ? *joined : alone(modules[0]), alone(modules[i]));
+    joined = join_sequences(finder_of(world_, tools), joined ? *joined : alone(modules[0]),
+                            alone(modules[i]));
     if (!joined) return std::nullopt;
   }
   return joined;
 }
 
-PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules) {
-  if (auto joined = join(modules)) {
-    auto simulation = simulate(world_, *joined);
+PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules,
+                              ProcessTools& tools) const {
+  if (auto joined = join(modules, tools)) {
+    auto simulation = simulate(world_, tools, *joined);
     if (agrees(*simulation, *joined->plan)) return {std::move(*joined), std::move(simulation)};
   }
-  Sequence planned = plan_sequence(world_, modules, environment_);
-  auto simulation = simulate(world_, planned);
+  Sequence planned = plan_sequence(world_, tools, modules, environment_);
+  auto simulation = simulate(world_, tools, planned);
   return {std::move(planned), std::move(simulation)};
 }
 

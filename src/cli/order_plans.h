@@ -2,6 +2,8 @@
 // joined from these plans (imports/join.h) where that is what a plan in full would be.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,21 +27,31 @@ class OrderPlans {
   OrderPlans(World& world, std::map<std::string, std::string> environment)
       : world_(world), environment_(std::move(environment)) {}
 
-  // Of these modules, all that are not known yet.
-  void plan_each(const std::vector<std::string>& modules);
-  const Sequence& alone(const std::string& module);
+  // What works at the same time, each for a thread of its own.
+  Lanes lanes() { return lanes_of(world_, more_tools_); }
+  // Plans the modules of these orders, each alone, those that are not known yet; calls work(lane, i)
+  // for each order, as soon as what it imports is planned. `besides`: may be null; goes on meanwhile,
+  // and is waited for where it would take a processor from the longest plan.
+  using Work = std::function<void(size_t lane, size_t order)>;
+  void for_each(const std::vector<std::vector<std::string>>& orders, const Work& work,
+                const AboutEnvironment* besides = nullptr);
+  // What follows is of modules that are planned, and may be asked in all lanes.
+  const Sequence& alone(const std::string& module) const { return alone_.at(module); }
   // Of two or more.
-  PlannedOrder plan(const std::vector<std::string>& modules);
+  PlannedOrder plan(const std::vector<std::string>& modules, ProcessTools& tools) const;
 
  private:
-  std::optional<Sequence> join(const std::vector<std::string>& modules);
+  class Queue;
+  std::optional<Sequence> join(const std::vector<std::string>& modules, ProcessTools& tools) const;
 
   World& world_;
+  std::deque<ProcessTools> more_tools_;
   std::map<std::string, std::string> environment_;
   std::map<std::string, Sequence> alone_;
 };
 
 // A sequence from its start to its end.
-std::unique_ptr<sim::Simulation> simulate(World& world, const Sequence& sequence);
+std::unique_ptr<sim::Simulation> simulate(const World& world, ProcessTools& tools,
+                                          const Sequence& sequence);
 
 }  // namespace cohabit

@@ -91,10 +91,10 @@ class AskedModules {
 
 }  // namespace
 
-Asked what_is_asked(World& world, const std::vector<std::string>& imports) {
+Asked what_is_asked(const World& world, ProcessTools& tools,
+                    const std::vector<std::string>& imports) {
   if (!world.python) return {imports, true};
-  if (!world.finder) world.finder.emplace(world.tree, *world.python);
-  return AskedModules(world, *world.finder).follow(imports);
+  return AskedModules(world, finder_of(world, tools)).follow(imports);
 }
 
 }  // namespace cohabit

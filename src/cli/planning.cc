@@ -1,7 +1,6 @@
 // What processes that are never started would open: each is planned in a process that is simulated
-// as it goes, several at the same time on the machine's processors.
+// as it goes.
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <unordered_set>
 
@@ -31,14 +30,8 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
   return imports;
 }
 
-// Plans at the same time: one of TensorFlow takes 230 MB.
-constexpr size_t kMostAtOnce = 4;
-
-python::Finder& finder_of(const World& world, PlanTools& tools) {
-  if (!tools.finder)
-    tools.finder.emplace(world.kept ? world.kept->tree() : world.tree, *world.python);
-  return *tools.finder;
-}
+// At the same time: a plan of TensorFlow takes 230 MB.
+constexpr size_t kMostLanes = 4;
 
 // The plan of an earlier run, if ld.so would answer to its opens as it did then.
 bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
@@ -49,7 +42,7 @@ bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
 
 // One process from its start; `kept`, if given, is what it would open, else that is worked out.
 // False: what was kept is wrong. Changes nothing but the tools.
-bool plan_process(const World& world, PlanTools& tools, const python::PlanRequest& request,
+bool plan_process(const World& world, ProcessTools& tools, const python::PlanRequest& request,
                   std::optional<python::Plan> kept, Sequence& sequence) {
   sequence.trace.start = sim::start_of(*world.python, world.machine, request.environment);
   sim::Options settings;
@@ -65,19 +58,23 @@ bool plan_process(const World& world, PlanTools& tools, const python::PlanReques
   return true;
 }
 
-bool plan_as_kept(World& world, const python::PlanRequest& request, Sequence& sequence) {
-  std::optional<python::Plan> kept = world.kept ? world.kept->find(request) : std::nullopt;
-  return kept && plan_process(world, world, request, std::move(kept), sequence);
+bool plan_as_kept(World& world, ProcessTools& tools, const python::PlanRequest& request,
+                  Sequence& sequence) {
+  std::optional<python::Plan> kept;
+  if (const std::lock_guard lock(world.planned); world.kept) kept = world.kept->find(request);
+  return kept && plan_process(world, tools, request, std::move(kept), sequence);
 }
 
 // After each plan, by whatever tools it was made.
 void note(World& world, const python::Plan& plan) {
+  const std::lock_guard lock(world.planned);
   for (const python::PlanEvent& event : plan.events)
     if (event.kind == python::PlanEvent::kVariable)
       world.variables_sought.insert(plan.sought[event.index]);
 }
 
 void keep(World& world, const python::PlanRequest& request, const python::Plan& plan) {
+  const std::lock_guard lock(world.planned);
   if (world.kept) world.kept->add(request, plan);
 }
 
@@ -97,68 +94,53 @@ uint64_t work_of(World& world, const std::string& module) {
   return most;
 }
 
-// What takes longest goes first, and with the world's own tools: what they learn is needed again.
-void plan_at_once(World& world, const std::vector<python::PlanRequest>& requests,
-                  std::vector<size_t> left, std::vector<Sequence>& planned) {
-  if (left.size() > 1) {
-    std::vector<uint64_t> work(requests.size());
-    for (const size_t i : left) work[i] = work_of(world, requests[i].imports[0]);
-    std::stable_sort(left.begin(), left.end(),
-                     [&](size_t a, size_t b) { return work[a] > work[b]; });
-  }
-  // What stands in for a driver is known to the world's images only.
-  const size_t lanes = world.machine.assumed.empty() ? std::min(left.size(), kMostAtOnce) : 1;
-  std::atomic<size_t> next{1};
-  const auto plan_some = [&](PlanTools& tools, size_t at) {
-    for (; at < left.size(); at = next++)
-      plan_process(world, tools, requests[left[at]], std::nullopt, planned[left[at]]);
-  };
-  together(lanes, [&](size_t lane) {
-    if (lane == 0) return plan_some(world, 0);
-    PlanTools own(world.tree);
-    if (world.later) own.later.emplace(world.later->afresh());
-    plan_some(own, next++);
-  });
-}
-
 }  // namespace
 
-python::Finder& finder_of(World& world) {
-  return finder_of(world, world);
+python::Finder& finder_of(const World& world, ProcessTools& tools) {
+  if (!tools.finder)
+    tools.finder.emplace(world.kept ? world.kept->tree() : world.tree, *world.python);
+  return *tools.finder;
 }
 
-Sequence plan_request(World& world, const python::PlanRequest& request) {
+Lanes lanes_of(World& world, std::deque<ProcessTools>& more) {
+  // What stands in for a driver is known to the world's images only.
+  const size_t most = world.machine.assumed.empty() ? std::min(processors(), kMostLanes) : 1;
+  while (more.size() + 1 < most) {
+    ProcessTools& tools = more.emplace_back(world.tree);
+    if (world.later) tools.later.emplace(world.later->afresh());
+  }
+  Lanes lanes = {&world};
+  for (size_t i = 0; i + 1 < most; i++) lanes.push_back(&more[i]);
+  return lanes;
+}
+
+Sequence plan_request(World& world, ProcessTools& tools, const python::PlanRequest& request) {
   Sequence sequence;
-  if (!plan_as_kept(world, request, sequence)) {
-    plan_process(world, world, request, std::nullopt, sequence);
+  if (!plan_as_kept(world, tools, request, sequence)) {
+    plan_process(world, tools, request, std::nullopt, sequence);
     keep(world, request, *sequence.plan);
   }
   note(world, *sequence.plan);
   return sequence;
 }
 
-std::vector<Sequence> plan_each(World& world, const std::vector<std::string>& modules,
-                                const std::map<std::string, std::string>& environment) {
-  std::vector<python::PlanRequest> requests(modules.size());
-  std::vector<Sequence> planned(modules.size());
-  std::vector<size_t> left;
-  for (size_t i = 0; i < modules.size(); i++) {
-    requests[i].imports = planned[i].imports = {modules[i]};
-    requests[i].environment = environment;
-    if (!plan_as_kept(world, requests[i], planned[i])) left.push_back(i);
-  }
-  plan_at_once(world, requests, left, planned);
-  for (const size_t i : left) keep(world, requests[i], *planned[i].plan);
-  for (const Sequence& one : planned) note(world, *one.plan);
-  return planned;
+std::vector<std::string> longest_first(World& world, const std::vector<std::string>& modules) {
+  if (modules.size() < 2) return modules;
+  std::vector<std::pair<uint64_t, std::string>> ranked;
+  for (const std::string& module : modules) ranked.emplace_back(work_of(world, module), module);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> sorted;
+  for (auto& [work, module] : ranked) sorted.push_back(std::move(module));
+  return sorted;
 }
 
-Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
+Sequence plan_sequence(World& world, ProcessTools& tools, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment) {
   python::PlanRequest request;
   request.imports = imports;
   request.environment = environment;
-  Sequence sequence = plan_request(world, request);
+  Sequence sequence = plan_request(world, tools, request);
   sequence.imports = imports;
   return sequence;
 }

@@ -54,23 +54,25 @@ class RepairCase {
 
  private:
   Result<void> read_replay();
-  Order plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports);
-  Order plan_imports(const std::vector<std::string>& imports);
+  Order plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports,
+             ProcessTools& tools);
+  Order plan_imports(const std::vector<std::string>& imports, ProcessTools& tools);
   void plan_all();
   SearchResult search();
   bool has_only_latent(const SearchResult& result) const;
-  RepairFacts facts() {
-    return {
-        world_.tree,
-        world_.images,
-        world_.machine,
-        world_.distributions,
-        world_.bindings,
-        world_.captures,
-        ownerships_,
-        world_.later ? &*world_.later : nullptr,
-        [this](const std::vector<std::string>& imports) { return what_is_asked(world_, imports); },
-        counts_latent_};
+  RepairFacts facts(ProcessTools& tools) {
+    return {world_.tree,
+            tools.images,
+            world_.machine,
+            world_.distributions,
+            tools.bindings,
+            tools.captures,
+            tools.ownerships,
+            tools.later ? &*tools.later : nullptr,
+            [this, &tools](const std::vector<std::string>& imports) {
+              return what_is_asked(world_, tools, imports);
+            },
+            counts_latent_};
   }
   std::string keep(const Finding& finding, report::RepairReport& report);
   void add_environment_findings(report::RepairReport& report);
@@ -82,7 +84,6 @@ class RepairCase {
 
   const RepairRequest& request_;
   World world_;
-  std::map<std::vector<std::string>, Ownership> ownerships_;
   std::map<std::string, std::string> variables_;
   OrderPlans plans_;
   std::optional<AboutEnvironment> about_;  // nothing: nobody asked
@@ -106,17 +107,18 @@ Result<void> RepairCase::read_replay() {
   return {};
 }
 
-Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports) {
-  Sequence planned = plan_request(world_, wanted);
+Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports,
+                       ProcessTools& tools) {
+  Sequence planned = plan_request(world_, tools, wanted);
   return {imports, std::move(planned.trace), std::move(planned.plan), nullptr};
 }
 
-Order RepairCase::plan_imports(const std::vector<std::string>& imports) {
+Order RepairCase::plan_imports(const std::vector<std::string>& imports, ProcessTools& tools) {
   if (imports.size() == 1) {
     const Sequence& planned = plans_.alone(imports[0]);
     return {imports, planned.trace, planned.plan, nullptr};
   }
-  PlannedOrder planned = plans_.plan(imports);
+  PlannedOrder planned = plans_.plan(imports, tools);
   return {imports, std::move(planned.sequence.trace), std::move(planned.sequence.plan),
           std::move(planned.simulation)};
 }
@@ -125,18 +127,18 @@ void RepairCase::plan_all() {
   if (request_.program) {
     python::PlanRequest wanted = *request_.program;
     wanted.environment = variables_;
-    orders_.push_back(plan(wanted, {}));
+    orders_.push_back(plan(wanted, {}, world_));
     asked_ = 1;
     return;
   }
   if (!request_.imports.empty()) {
-    orders_.push_back(plan_imports(request_.imports));
+    plans_.for_each({request_.imports}, [](size_t, size_t) {}, about_ ? &*about_ : nullptr);
+    orders_.push_back(plan_imports(request_.imports, world_));
     asked_ = 1;
     return;
   }
   const ExaminedModules modules =
       request_.with.empty() ? find_examined_modules(world_) : ExaminedModules{request_.with, {}};
-  plans_.plan_each(modules.all());
   more_.asked = modules.orders();
   asked_ = more_.asked.size();
 }
@@ -154,22 +156,31 @@ Result<void> RepairCase::prepare() {
 }
 
 SearchResult RepairCase::search() {
-  if (!request_.replay.empty()) return search_repairs(facts(), orders_, {}, {});
-  const Planner planner = [&](const Order& order, const Variables& environment) {
+  const Lanes lanes = plans_.lanes();
+  std::vector<RepairFacts> facts_of_lanes;
+  for (ProcessTools* tools : lanes) facts_of_lanes.push_back(facts(*tools));
+  if (!request_.replay.empty()) return search_repairs(facts_of_lanes, orders_, {}, {});
+  const Planner planner = [&](const Order& order, const Variables& environment, size_t lane) {
     python::PlanRequest wanted = request_.program.value_or(python::PlanRequest());
     wanted.imports = order.imports;
     wanted.environment = variables_;
     for (const auto& [name, value] : environment) wanted.environment[name] = value;
-    return plan(wanted, order.imports);
+    return plan(wanted, order.imports, *lanes[lane]);
   };
-  if (request_.program) return search_repairs(facts(), orders_, {}, planner);
-  more_.plan = [&](const std::vector<std::string>& imports) { return plan_imports(imports); };
+  if (request_.program) return search_repairs(facts_of_lanes, orders_, {}, planner);
+  more_.plan = [&](const std::vector<std::string>& imports, size_t lane) {
+    return plan_imports(imports, *lanes[lane]);
+  };
+  more_.for_each = [&](const std::vector<std::vector<std::string>>& orders,
+                       const MoreOrders::Work& work) {
+    plans_.for_each(orders, work, about_ ? &*about_ : nullptr);
+  };
   if (asked_ == 1) {
     more_.others = other_orders(request_.imports);
     for (const std::string& module : request_.imports)
       if (request_.imports.size() > 1) more_.alone.push_back({module});
   }
-  return search_repairs(facts(), orders_, more_, planner);
+  return search_repairs(facts_of_lanes, orders_, more_, planner);
 }
 
 // Keeps what is to be cleared, each cause once; gives its id.
@@ -224,6 +235,7 @@ void RepairCase::add_repairs(const SearchResult& result, report::RepairReport& r
                    [](const Judgement& judgement) { return !judgement.clean(); }) -
       result.before.begin());
   std::optional<JudgedProcess> before;  // large, and the same for all of them
+  const auto facts_of = [&](const Order& order) { return facts(*plans_.lanes()[order.lane]); };
   for (const FoundRepair& found : result.repairs) {
     report::RepairRow row;
     row.repair = found.repair;
@@ -231,8 +243,8 @@ void RepairCase::add_repairs(const SearchResult& result, report::RepairReport& r
     row.clears = ids_of(found.clears);
     row.leaves = ids_of(found.leaves);
     if (request_.effects && found.repair.launches() && unsound < orders_.size()) {
-      if (!before) before.emplace(facts(), orders_[unsound], Repair());
-      const JudgedProcess after(facts(), orders_[unsound], found.repair);
+      if (!before) before.emplace(facts_of(orders_[unsound]), orders_[unsound], Repair());
+      const JudgedProcess after(facts_of(orders_[unsound]), orders_[unsound], found.repair);
       row.effects = compute_effects(*before, after, found.repair);
     }
     report.repairs.push_back(std::move(row));

@@ -21,7 +21,7 @@
 
 namespace cohabit {
 
-// What all processes of one environment share; not owned.
+// What processes of one environment share that are judged by one thread; not owned.
 struct RepairFacts {
   const Tree& tree;
   Images& images;
@@ -42,11 +42,14 @@ struct Order {
   Trace trace;
   std::optional<python::Plan> plan;
   std::unique_ptr<sim::Simulation> simulation;  // as it is, where planning it made one
+  size_t lane = 0;  // in which it was judged first: what is known there makes the next time cheap
 };
 
 // Makes the plan of an order anew, with these variables of the loader (LD_*, GLIBC_TUNABLES): a
-// library that can be opened now changes what the program does next. Null: there is no plan.
-using Planner = std::function<Order(const Order& order, const Variables& environment)>;
+// library that can be opened now changes what the program does next. Null: there is no plan. `lane`:
+// see search.h.
+using Planner =
+    std::function<Order(const Order& order, const Variables& environment, size_t lane)>;
 
 // Who can clear a finding.
 enum class RepairClass : uint8_t {

@@ -1,7 +1,9 @@
 // Single changes first; where none is enough, pairs of those that help, then a third added to the
 // best pair. A change is judged on an order by simulating that order's calls again, which costs
 // milliseconds: images and most bindings are shared (sim/binding_cache.h). The plan of the imports
-// is made again only where a library can be opened that could not before.
+// is made again only where a library can be opened that could not before. Several orders are judged
+// at the same time, each thread with images of its own (a lane); nothing that is found depends on
+// how many there are.
 #include "repair/search.h"
 
 #include <fmt/format.h>
@@ -10,6 +12,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/together.h"
 #include "repair/clashes.h"
 #include "repair/proposals.h"
 
@@ -30,9 +33,9 @@ bool is_before(const Repair& a, const Repair& b) {
 
 class Search {
  public:
-  Search(const RepairFacts& facts, std::vector<Order>& orders, const MoreOrders& more,
-         const Planner& planner)
-      : facts_(facts),
+  Search(const std::vector<RepairFacts>& lanes, std::vector<Order>& orders,
+         const MoreOrders& more, const Planner& planner)
+      : lanes_(lanes),
         orders_(orders),
         more_(more),
         asked_(orders.size() + more.asked.size()),
@@ -43,10 +46,30 @@ class Search {
  private:
   using Indices = std::vector<size_t>;
 
+  // An order without any repair.
+  struct AsItIs {
+    Judgement judgement;
+    std::vector<Finding> findings;
+    Clashes clashes;
+    std::vector<Repair> proposals;
+  };
+  // An order with a repair.
+  struct Repaired {
+    Judgement judgement;
+    size_t simulations = 0;
+    bool asked = false;  // else it was judged ahead, and nobody wanted to know
+  };
+  using ByOrder = std::vector<std::optional<Repaired>>;
+
   void judge_as_they_are();
   void judge_more(const std::vector<std::vector<std::string>>& more);
+  AsItIs look_at(size_t order, size_t lane);
+  void add(size_t order, AsItIs found);
+  ByOrder& known_of(const Repair& repair);
   const Judgement& judge_with(const Repair& repair, size_t order);
-  Judgement make_judgement(const Repair& repair, size_t order);
+  void judge_ahead(const Repair& repair, const Indices& orders);
+  Repaired make_judgement(const Repair& repair, size_t order, size_t lane) const;
+  bool may_be_clean(const Repair& repair, size_t order) const;
   bool clean(const Repair& repair, size_t order);
   bool clean(const Repair& repair, const Indices& orders);
   uint64_t weight(const Repair& repair, const Indices& orders);
@@ -64,52 +87,67 @@ class Search {
   void add_processes();
   void finish();
 
-  const RepairFacts& facts_;
+  const std::vector<RepairFacts>& lanes_;
   std::vector<Order>& orders_;
   const MoreOrders& more_;
   size_t asked_;
   const Planner& planner_;
   SearchResult result_;
-  Indices unsound_, unsound_asked_, sound_;
-  std::unordered_map<std::string, std::vector<std::optional<Judgement>>> judged_;
+  Indices unsound_, unsound_asked_, sound_, sound_asked_;
+  std::unordered_map<std::string, ByOrder> judged_;  // by the repair's spec
   std::vector<Clashes> clashes_;  // by order
   std::vector<Repair> proposals_, tried_;
 };
 
-// Those that were not judged yet.
-void Search::judge_as_they_are() {
-  for (size_t at = result_.before.size(); at < orders_.size(); at++) {
-    const JudgedProcess process(facts_, orders_[at]);
-    result_.judged++;
-    result_.before.push_back(judge(process));
-    result_.findings.push_back(process.findings());
-    clashes_.emplace_back(process);
-    if (result_.before[at].clean()) {
-      sound_.push_back(at);
-      continue;
-    }
-    unsound_.push_back(at);
-    if (at < asked_) unsound_asked_.push_back(at);
-    for (Repair& repair : propose_repairs(process))
-      if (std::find(proposals_.begin(), proposals_.end(), repair) == proposals_.end())
-        proposals_.push_back(std::move(repair));
+Search::AsItIs Search::look_at(size_t order, size_t lane) {
+  orders_[order].lane = lane;
+  const JudgedProcess process(lanes_[lane], orders_[order]);
+  AsItIs found{judge(process), process.findings(), Clashes(process), {}};
+  if (!found.judgement.clean()) found.proposals = propose_repairs(process);
+  return found;
+}
+
+void Search::add(size_t order, AsItIs found) {
+  result_.judged++;
+  if (found.judgement.clean()) {
+    sound_.push_back(order);
+    if (order < asked_) sound_asked_.push_back(order);
+  } else {
+    unsound_.push_back(order);
+    if (order < asked_) unsound_asked_.push_back(order);
   }
+  result_.before.push_back(std::move(found.judgement));
+  result_.findings.push_back(std::move(found.findings));
+  clashes_.push_back(std::move(found.clashes));
+  for (Repair& repair : found.proposals)
+    if (std::find(proposals_.begin(), proposals_.end(), repair) == proposals_.end())
+      proposals_.push_back(std::move(repair));
   std::stable_sort(proposals_.begin(), proposals_.end(), is_before);
 }
 
-// One by one: a simulation that planning made is large.
-void Search::judge_more(const std::vector<std::vector<std::string>>& more) {
-  for (const auto& imports : more) {
-    orders_.push_back(more_.plan(imports));
-    judge_as_they_are();
-  }
+void Search::judge_as_they_are() {
+  for (size_t at = 0; at < orders_.size(); at++) add(at, look_at(at, 0));
 }
 
-Judgement Search::make_judgement(const Repair& repair, size_t order) {
-  result_.judged++;
-  Judgement judgement;
+// Each by the thread that plans it: a simulation that planning made is large.
+void Search::judge_more(const std::vector<std::vector<std::string>>& more) {
+  const size_t first = orders_.size();
+  orders_.resize(first + more.size());
+  std::vector<std::optional<AsItIs>> found(more.size());
+  if (more.empty()) return;
+  more_.for_each(more, [&](size_t lane, size_t i) {
+    orders_[first + i] = more_.plan(more[i], lane);
+    found[i].emplace(look_at(first + i, lane));
+  });
+  for (size_t i = 0; i < more.size(); i++) add(first + i, std::move(*found[i]));
+}
+
+Search::Repaired Search::make_judgement(const Repair& repair, size_t order, size_t lane) const {
+  Repaired found;
+  found.simulations = 1;
+  Judgement& judgement = found.judgement;
   {
-    const JudgedProcess process(facts_, orders_[order], repair);
+    const JudgedProcess process(lanes_[lane], orders_[order], repair);
     judgement = judge(process);
     const size_t problems = process.simulation().problems().size();
     if (judgement.obstacle.empty() && problems > 0 && !repair.preloads.empty())
@@ -122,39 +160,83 @@ Judgement Search::make_judgement(const Repair& repair, size_t order) {
       judgement.obstacle = fmt::format("the call {} fails", call);
     opens_more |= !judgement.failed[call] && before[call];
   }
-  if (!opens_more || !planner_ || !judgement.obstacle.empty()) return judgement;
+  if (!opens_more || !planner_ || !judgement.obstacle.empty()) return found;
   Variables environment = orders_[order].trace.start.environment;
   apply_variables(repair, "", environment);
-  const Order planned = planner_(orders_[order], environment);
-  result_.judged++;
+  const Order planned = planner_(orders_[order], environment, lane);
   // The variables are in the plan's start already.
   Repair flags;
   flags.flags = repair.flags;
-  return judge(JudgedProcess(facts_, planned, flags));
+  judgement = judge(JudgedProcess(lanes_[lane], planned, flags));
+  found.simulations = 2;
+  return found;
+}
+
+Search::ByOrder& Search::known_of(const Repair& repair) {
+  ByOrder& known = judged_[spec_of(repair)];
+  known.resize(orders_.size());
+  return known;
+}
+
+// At the same time, those that are not known yet, each in its own lane.
+void Search::judge_ahead(const Repair& repair, const Indices& orders) {
+  ByOrder& known = known_of(repair);
+  std::vector<Indices> wanted;
+  for (const size_t order : orders) {
+    if (known[order]) continue;
+    const auto same_lane = [&](const Indices& those) {
+      return orders_[those[0]].lane == orders_[order].lane;
+    };
+    const auto found = std::find_if(wanted.begin(), wanted.end(), same_lane);
+    (found == wanted.end() ? wanted.emplace_back() : *found).push_back(order);
+  }
+  together(wanted.size(), [&](size_t i) {
+    for (const size_t order : wanted[i])
+      known[order] = make_judgement(repair, order, orders_[order].lane);
+  });
 }
 
 const Judgement& Search::judge_with(const Repair& repair, size_t order) {
-  auto& known = judged_[spec_of(repair)];
-  known.resize(orders_.size());
-  if (!known[order]) known[order] = make_judgement(repair, order);
-  return *known[order];
+  auto& known = known_of(repair)[order];
+  if (!known) known = make_judgement(repair, order, orders_[order].lane);
+  if (!known->asked) result_.judged += known->simulations;
+  known->asked = true;
+  return known->judgement;
+}
+
+// False: it is not, without any simulation.
+bool Search::may_be_clean(const Repair& repair, size_t order) const {
+  return result_.before[order].clean() || clashes_[order].may_clear(repair);
 }
 
 bool Search::clean(const Repair& repair, size_t order) {
-  if (!result_.before[order].clean() && !clashes_[order].may_clear(repair)) return false;
+  if (!may_be_clean(repair, order)) return false;
   const Judgement& after = judge_with(repair, order);
   const auto& before = result_.before[order].other_errors;
   return after.clean() && std::includes(before.begin(), before.end(), after.other_errors.begin(),
                                         after.other_errors.end());
 }
 
+// Twice as many at a time as there are lanes: the first that is not ends it.
 bool Search::clean(const Repair& repair, const Indices& orders) {
-  return std::all_of(orders.begin(), orders.end(),
-                     [&](size_t order) { return clean(repair, order); });
+  const auto may_be = [&](size_t order) { return may_be_clean(repair, order); };
+  if (!std::all_of(orders.begin(), orders.end(), may_be)) return false;
+  for (size_t at = 0; at < orders.size();) {
+    const size_t end = std::min(orders.size(), at + 2 * lanes_.size());
+    judge_ahead(repair, Indices(orders.begin() + static_cast<ptrdiff_t>(at),
+                                orders.begin() + static_cast<ptrdiff_t>(end)));
+    for (; at < end; at++)
+      if (!clean(repair, orders[at])) return false;
+  }
+  return true;
 }
 
 uint64_t Search::weight(const Repair& repair, const Indices& orders) {
   constexpr uint64_t kUseless = uint64_t{1} << 32;
+  Indices changed;
+  for (const size_t order : orders)
+    if (clashes_[order].may_help(repair)) changed.push_back(order);
+  judge_ahead(repair, changed);
   uint64_t sum = 0;
   for (const size_t order : orders) {
     const bool may_help = clashes_[order].may_help(repair);
@@ -173,8 +255,7 @@ bool Search::consider(const Repair& repair) {
   if (std::find(tried_.begin(), tried_.end(), repair) != tried_.end()) return false;
   tried_.push_back(repair);
   if (!clean(repair, unsound_asked_)) return false;
-  for (const size_t order : sound_)
-    if (order < asked_ && !clean(repair, order)) return false;
+  if (!clean(repair, sound_asked_)) return false;
   result_.repairs.push_back({repair, clean(repair, unsound_) && clean(repair, sound_), {}, {}});
   return true;
 }
@@ -330,9 +411,9 @@ SearchResult Search::run() {
 
 }  // namespace
 
-SearchResult search_repairs(const RepairFacts& facts, std::vector<Order>& orders,
+SearchResult search_repairs(const std::vector<RepairFacts>& lanes, std::vector<Order>& orders,
                             const MoreOrders& more, const Planner& planner) {
-  return Search(facts, orders, more, planner).run();
+  return Search(lanes, orders, more, planner).run();
 }
 
 }  // namespace cohabit
