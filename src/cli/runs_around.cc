@@ -49,6 +49,32 @@ bool has_failed(const VerifiedRow& row) {
 
 }  // namespace
 
+// Many packages require a few: what is nearest to a change is what it breaks.
+std::vector<Imports> RunsAround::add_own(const World& world, const Names& expected) {
+  constexpr size_t kMostPackages = 24;
+  const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
+  std::vector<Imports> added;
+  std::vector<uint32_t> users = users_of(world, expected);
+  if (users.size() > kMostPackages) users.resize(kMostPackages);
+  for (const uint32_t one : users) {
+    const std::string& name = world.distributions.all()[one].name;
+    for (std::string& module : own_modules(files, one, name)) {
+      Names names = {normal_name(name)};
+      add_required(world, names);
+      if (!uses_.try_emplace(module, std::move(names)).second) continue;  // a framework
+      owners_.emplace(module, normal_name(name));
+      added.push_back({std::move(module)});
+    }
+  }
+  return added;
+}
+
+// Its package is gone, or has no such module any more: that is what was installed, and who needs the
+// module is run too.
+bool RunsAround::has_left(const std::string& module, World& world) const {
+  return owners_.contains(module) && !finder_of(world).find_top_level(module);
+}
+
 Result<void> RunsAround::run_before(const std::string& python,
                                     const std::map<std::string, std::string>& verdicts,
                                     const std::optional<Names>& expected) {
@@ -68,6 +94,8 @@ Result<void> RunsAround::run_before(const std::string& python,
     return verdict == verdicts.end() || verdict->second != "sound" ||
            std::none_of(imports.begin(), imports.end(), may_change);
   });
+  if (expected)
+    for (Imports& imports : add_own(world, *expected)) orders.push_back(std::move(imports));
   const auto rows = run(world, orders, verdicts, Known::kMayBe);
   if (!rows) return tl::unexpected<Error>(rows.error());
   for (const VerifiedRow& row : *rows)
@@ -82,6 +110,10 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
   if (auto read = read_world(world, python); !read) return tl::unexpected<Error>(read.error());
   for (const auto& [framework, names] : used_distributions(world))
     uses_[framework].insert(names.begin(), names.end());
+  for (const auto& [module, owner] : owners_) {
+    uses_[module].insert(owner);
+    add_required(world, uses_[module]);
+  }
   const auto used_by = [&](const Imports& imports) {
     std::vector<PackageChange> used;
     for (const PackageChange& change : changes)
@@ -92,7 +124,9 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
     return used;
   };
   std::vector<Imports> orders = worked_;
-  std::erase_if(orders, [&](const Imports& imports) { return used_by(imports).empty(); });
+  std::erase_if(orders, [&](const Imports& imports) {
+    return used_by(imports).empty() || has_left(imports[0], world);
+  });
   const auto rows = run(world, orders, verdicts_, known);
   if (!rows) return tl::unexpected<Error>(rows.error());
   std::vector<Broken> broken;

@@ -17,7 +17,8 @@ class RunsAround {
  public:
   // Runs the frameworks, alone and in pairs in both orders, as far as doctor calls the order sound
   // (`verdicts`, by "torch, tensorflow") and one of them uses a distribution that the install is
-  // expected to change (`expected`: normal names; nothing: it is not known, so all).
+  // expected to change (`expected`: normal names; nothing: it is not known, so all). And the modules
+  // of those distributions and of what requires them, the nearest first, where it is known which.
   Result<void> run_before(const std::string& python,
                           const std::map<std::string, std::string>& verdicts,
                           const std::optional<std::set<std::string>>& expected);
@@ -41,7 +42,12 @@ class RunsAround {
  private:
   using Uses = std::map<std::string, std::set<std::string>>;
 
-  Uses uses_;
+  std::vector<std::vector<std::string>> add_own(const World& world,
+                                                const std::set<std::string>& expected);
+  bool has_left(const std::string& module, World& world) const;
+
+  Uses uses_;  // by module: normal names of the distributions that its import comes to
+  std::map<std::string, std::string> owners_;  // of modules that are no frameworks
   std::vector<std::vector<std::string>> worked_;
   std::map<std::string, std::string> verdicts_;
 };

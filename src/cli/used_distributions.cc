@@ -25,22 +25,50 @@ std::unordered_map<std::string, std::vector<std::string>> modules_loaded(
   return loaded;
 }
 
-void add_required(const World& world, const MarkerEnvironment& environment, Names& names) {
+// Normal names, extras left out.
+std::vector<std::string> required_by(const Distribution& one,
+                                     const MarkerEnvironment& environment) {
+  std::vector<std::string> names;
+  for (const std::string& text : one.requires_dist)
+    if (const auto requirement = PackageRequirement::parse(text);
+        requirement && requirement->applies(environment, ""))
+      names.push_back(normal_name(requirement->name));
+  return names;
+}
+
+}  // namespace
+
+void add_required(const World& world, Names& names) {
+  const MarkerEnvironment environment = MarkerEnvironment::of(*world.python);
   std::vector<std::string> waiting(names.begin(), names.end());
   while (!waiting.empty()) {
     const Distribution* distribution = world.distributions.find(waiting.back());
     waiting.pop_back();
     if (!distribution) continue;
-    for (const std::string& text : distribution->requires_dist) {
-      const auto requirement = PackageRequirement::parse(text);
-      if (!requirement || !requirement->applies(environment, "")) continue;
-      if (std::string name = normal_name(requirement->name); names.insert(name).second)
-        waiting.push_back(std::move(name));
-    }
+    for (std::string& name : required_by(*distribution, environment))
+      if (names.insert(name).second) waiting.push_back(std::move(name));
   }
 }
 
-}  // namespace
+std::vector<uint32_t> users_of(const World& world, const Names& names) {
+  const MarkerEnvironment environment = MarkerEnvironment::of(*world.python);
+  const std::vector<Distribution>& all = world.distributions.all();
+  std::unordered_map<std::string, std::vector<uint32_t>> requirers;
+  std::vector<uint32_t> users;
+  std::vector<bool> known(all.size());
+  const auto add = [&](uint32_t one) {
+    if (!known[one]) users.push_back(one);
+    known[one] = true;
+  };
+  for (uint32_t i = 0; i < all.size(); i++) {
+    if (names.contains(normal_name(all[i].name))) add(i);
+    for (std::string& name : required_by(all[i], environment))
+      requirers[std::move(name)].push_back(i);
+  }
+  for (size_t at = 0; at < users.size(); at++)
+    for (const uint32_t one : requirers[normal_name(all[users[at]].name)]) add(one);
+  return users;
+}
 
 std::map<std::string, Names> used_distributions(World& world) {
   const auto frameworks = find_frameworks(world);
@@ -52,8 +80,7 @@ std::map<std::string, Names> used_distributions(World& world) {
     if (const auto found = loaded.find(files.path_of(row)); found != loaded.end())
       for (const std::string& framework : found->second)
         used[framework].insert(normal_name(world.distributions.all()[row.distribution].name));
-  const MarkerEnvironment environment = MarkerEnvironment::of(*world.python);
-  for (auto& [framework, names] : used) add_required(world, environment, names);
+  for (auto& [framework, names] : used) add_required(world, names);
   return used;
 }
 

@@ -235,6 +235,35 @@ def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
     call(root, "guard", "--", python, "-m", "pip", "uninstall", "-y", "two")
 
 
+UNFIT = "from one import gone\n"
+
+
+@pytest.mark.parametrize("broken", ["itself", "who needs it", "two levels up", ""])
+def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: str) -> None:
+    """No framework and no requirement speaks of it: that what worked before the install is run again does."""
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    make_wheel(tmp_path, "one", "1.0", more={"one/__init__.py": "gone = 1\n"})
+    make_wheel(tmp_path, "two", "1.0", ("one>=1",), {"two/__init__.py": UNFIT if broken == "who needs it" else ""})
+    make_wheel(tmp_path, "three", "1.0", ("two",),
+               {"three/__init__.py": "import two\n" + (UNFIT if broken == "two levels up" else "")})
+    make_wheel(tmp_path, "never", "1.0", ("one",), {"never/__init__.py": "import there_is_no_such_module\n"})
+    call(root, "guard", "--", *install, "three", "never", "one")
+    before = world.walk(root)
+    newer = "raise RuntimeError('built for another')\n" if broken == "itself" else ""
+    make_wheel(tmp_path, "one", "2.0", more={"one/__init__.py": newer})
+    done = call(root, "guard", "--", *install, "--upgrade", "one", code=1 if broken else 0)
+    assert "`import never`" not in done.stderr  # it did not work before
+    if not broken:
+        assert "nothing that was looked at is worse" in done.stderr
+        return
+    module = {"itself": "one", "who needs it": "two", "two levels up": "three"}[broken]
+    assert f"`import {module}` worked and does not any more: " in done.stderr
+    assert "it came with: one 1.0 -> 2.0" in done.stderr
+    assert world.differences(before, world.walk(root)) == {}
+
+
 @pytest.mark.parametrize("mode", ["clone", "copy", "hardlink", "symlink"])
 def test_real_uv_however_it_links(mode: str, call, tmp_path: Path) -> None:
     """What uv has linked from its cache is given back as it was, and the cache keeps its bytes."""
