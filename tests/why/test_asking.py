@@ -128,13 +128,25 @@ def test_a_command_that_fails_is_explained(cohabit: str, environment) -> None:
     assert "missing-module" in after and "confirmed" in after and "tensorflow_of_nobody" in after
 
 
-# The failure is the last that it says; the most of what is before is not kept.
-def test_a_command_that_says_much_and_fails_is_explained(cohabit: str) -> None:
-    code = ("import sys\nfor i in range(900): sys.stdout.write('step and step\\n' * 8000)\n"
-            "sys.stdout.flush(); import framework_of_nobody")
-    done = subprocess.run([cohabit, "why", "--", sys.executable, "-c", code], stdout=subprocess.DEVNULL,
+# The failure is the last that it says; the most of what is before is not kept, and is counted. Twice as much, and the
+# gap has grown.
+@pytest.mark.parametrize("blocks", [500, 900])
+def test_a_command_that_says_much_and_fails_is_explained(blocks: int, cohabit: str) -> None:
+    code = (f"import sys\nfor i in range({blocks}): sys.stdout.write('step and step\\n' * 8000)\n"
+            "sys.stdout.flush(); print(\"ModuleNotFoundError: No module named 'framework_of_nobody'\"); sys.exit(1)")
+    done = subprocess.run([cohabit, "why", "--format", "json", "--", sys.executable, "-c", code], stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1 and "missing-module" in done.stderr
+    answer = json.loads(done.stderr)["answers"][0]
+    assert done.returncode == 1 and answer["mechanism"] == "missing-module"
+    assert answer["matched"][0]["line"] == 8000 * blocks + 1
+
+
+def test_what_is_before_the_gap_keeps_its_number(cohabit: str) -> None:
+    code = ("import sys\nprint(\"step\\nModuleNotFoundError: No module named 'framework_of_nobody'\")\n"
+            "for i in range(900): sys.stdout.write('step and step\\n' * 8000)\nsys.exit(1)")
+    done = subprocess.run([cohabit, "why", "--format", "json", "--", sys.executable, "-c", code], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True)
+    assert [line["line"] for line in json.loads(done.stderr)["answers"][0]["matched"]] == [2]
 
 
 def test_a_command_that_works_is_left_alone(cohabit: str) -> None:
