@@ -95,6 +95,9 @@ Result<int> why_of_command(const WhyOptions& options,
   auto explanation = explain_log(explain::LogText(std::move(kept.text)), mechanisms);
   if (!explanation) return tl::unexpected<Error>(explanation.error());
   explain::count_missing_lines(*explanation, kept.lines_before_gap, kept.lines_left_out);
+  // Who interrupts a command that has told of no failure knows why it ended.
+  const bool is_interrupted = WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
+  if (is_interrupted && explanation->answers.empty()) return exit_code_of_process(status);
   // A program that is no Python has no environment.
   (void)add_evidence(*explanation,
                      options.environment.empty() ? trace->start.program : options.environment);
