@@ -7,6 +7,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -36,13 +37,19 @@ bool open_terminal(int shown, int& ours, int& child) {
   return ::openpty(&ours, &child, nullptr, &settings, &size) == 0;
 }
 
+size_t count_line_feeds(std::string_view text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 }  // namespace
 
 Tee::Tee(Tee&& other) noexcept
     : output_(std::exchange(other.output_, {})),
       error_(std::exchange(other.error_, {})),
       first_(std::move(other.first_)),
-      last_(std::move(other.last_)) {}
+      last_(std::move(other.last_)),
+      line_feeds_left_out_(other.line_feeds_left_out_),
+      has_gap_(other.has_gap_) {}
 
 Tee::~Tee() {
   ended_ = true;
@@ -81,12 +88,18 @@ void Tee::start() {
   thread_ = std::thread([this] { copy(); });
 }
 
-std::string Tee::finish() {
+KeptOutput Tee::finish() {
   close_if_open(output_.child);
   close_if_open(error_.child);
   ended_ = true;
   if (thread_.joinable()) thread_.join();
-  return std::move(first_.append(last_));
+  KeptOutput kept;
+  if (has_gap_) {
+    kept.lines_before_gap = count_line_feeds(first_);
+    kept.lines_left_out = static_cast<ptrdiff_t>(line_feeds_left_out_) - 1;
+  }
+  kept.text = std::move(first_.append(last_));
+  return kept;
 }
 
 void Tee::keep(std::string_view bytes) {
@@ -95,7 +108,12 @@ void Tee::keep(std::string_view bytes) {
     return;
   }
   last_.append(bytes);
-  if (last_.size() >= 2 * kLast) last_.replace(0, last_.size() - kLast, "\n");
+  if (last_.size() < 2 * kLast) return;
+  const size_t left_out = last_.size() - kLast;
+  line_feeds_left_out_ += count_line_feeds(std::string_view(last_).substr(0, left_out));
+  if (has_gap_) line_feeds_left_out_--;  // ours
+  has_gap_ = true;
+  last_.replace(0, left_out, "\n");
 }
 
 void Tee::copy_some(Channel& channel) {

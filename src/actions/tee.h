@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -9,6 +10,13 @@
 #include "base/result.h"
 
 namespace cohabit {
+
+// Of much output the begin and the end, with a line feed in place of what is between them.
+struct KeptOutput {
+  std::string text;
+  size_t lines_before_gap = 0;   // ended there
+  ptrdiff_t lines_left_out = 0;  // -1 where the gap is within one line, which are two in the text
+};
 
 // The command keeps what it can see of its outputs: a terminal stays one. Standard output that is a
 // terminal is left alone and not kept (messages of failures go to standard error); everything else
@@ -28,7 +36,7 @@ class Tee {
   void start();
   // After the command has ended: what was kept. What its own children still write is not waited
   // for.
-  std::string finish();
+  KeptOutput finish();
 
  private:
   struct Channel {
@@ -44,6 +52,8 @@ class Tee {
 
   Channel output_, error_;
   std::string first_, last_;  // what is between them is not kept
+  size_t line_feeds_left_out_ = 0;
+  bool has_gap_ = false;  // then last_ begins with a line feed of ours
   std::atomic<bool> ended_ = false;
   std::thread thread_;
 };

@@ -84,16 +84,20 @@ Result<int> why_of_command(const WhyOptions& options,
   record.standard_error = tee->standard_error();
   tee->start();
   const auto trace = record_trace(record, options.command);
-  std::string text = tee->finish();
+  KeptOutput kept = tee->finish();
   if (!trace) return tl::unexpected<Error>(trace.error());
   const int status = trace->exit_status ? *trace->exit_status : 0;
   // Who stops to read (`| head`) asks for no explanation.
   if (status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE))
     return exit_code_of_process(status);
   // The shell's word for it, which no one has written here.
-  if (WIFSIGNALED(status)) text += std::string("\n") + ::strsignal(WTERMSIG(status)) + "\n";
-  auto explanation = explain_log(explain::LogText(std::move(text)), mechanisms);
+  if (WIFSIGNALED(status)) kept.text += std::string("\n") + ::strsignal(WTERMSIG(status)) + "\n";
+  auto explanation = explain_log(explain::LogText(std::move(kept.text)), mechanisms);
   if (!explanation) return tl::unexpected<Error>(explanation.error());
+  explain::count_missing_lines(*explanation, kept.lines_before_gap, kept.lines_left_out);
+  // Who interrupts a command that has told of no failure knows why it ended.
+  const bool is_interrupted = WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
+  if (is_interrupted && explanation->answers.empty()) return exit_code_of_process(status);
   // A program that is no Python has no environment.
   (void)add_evidence(*explanation,
                      options.environment.empty() ? trace->start.program : options.environment);

@@ -246,6 +246,15 @@ Explanation explain_text(std::string_view text, const std::vector<Mechanism>& me
   return explanation;
 }
 
+void count_missing_lines(Explanation& explanation, size_t lines_before, ptrdiff_t missing) {
+  const auto count = [&](size_t& number) {
+    if (number > lines_before + 1) number += static_cast<size_t>(missing);
+  };
+  for (Answer& answer : explanation.answers)
+    for (MatchedLine& line : answer.matched) count(line.number);
+  for (Recognised& one : explanation.recognised) count(one.line);
+}
+
 std::string_view status_name(Status status) {
   switch (status) {
     case Status::kConfirmed:

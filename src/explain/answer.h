@@ -1,6 +1,7 @@
 // From the matches in a text to answers: which mechanism, how likely, what follows from what.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ struct Explanation {
 // The mechanisms must outlive the explanation.
 Explanation explain_text(std::string_view text, const std::vector<Mechanism>& mechanisms,
                          const Matcher& matcher);
+
+// Lines that a part of the text is missing before: their numbers are those of the whole.
+void count_missing_lines(Explanation& explanation, size_t lines_before, ptrdiff_t missing);
 
 std::string_view status_name(Status status);
 std::string_view weight_name(Weight weight);

@@ -4,7 +4,6 @@
 #include "explain/evidence.h"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include "base/paths.h"
 #include "explain/definitions.h"
 #include "explain/inventory.h"
+#include "explain/looks.h"
 #include "facts/cuda/builds.h"
 #include "facts/python/version.h"
 #include "findings/rule.h"
@@ -23,19 +23,6 @@ namespace cohabit::explain {
 namespace {
 
 constexpr size_t kShown = 3;
-constexpr uint64_t kContainerShm = 64 << 20;
-
-struct Look {
-  const EnvironmentCase& examined;
-  const Machine& machine;
-  const Answer& answer;
-  std::string argument;  // captures filled in
-};
-
-struct Seen {
-  Status status = Status::kNotCheckable;
-  std::vector<std::string> facts;
-};
 
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
@@ -56,10 +43,6 @@ void list(Seen& seen, const std::vector<Copy>& copies) {
     seen.facts.push_back("there is " + describe(copies[i]));
   if (copies.size() > kShown)
     seen.facts.push_back(fmt::format("and {} more files", copies.size() - kShown));
-}
-
-bool has_hole(const std::string& argument) {
-  return argument.empty() || argument.find('{') != argument.npos;
 }
 
 // ---- one function for each kind of check
@@ -305,17 +288,6 @@ Seen is_file_damaged(const Look& look) {
   return seen;
 }
 
-Seen is_shm_small(const Look& look) {
-  Seen seen;
-  struct statvfs status{};
-  if (!look.examined.tree.root().empty() || ::statvfs("/dev/shm", &status) != 0) return seen;
-  const uint64_t size = status.f_blocks * status.f_frsize;
-  const uint64_t free = status.f_bavail * status.f_frsize;
-  seen.facts.push_back(fmt::format("/dev/shm has {} MiB, {} MiB free", size >> 20, free >> 20));
-  if (size <= kContainerShm) seen.status = Status::kConfirmed;
-  return seen;
-}
-
 Seen is_module_missing(const Look& look) {
   Seen seen;
   if (has_hole(look.argument)) return seen;
@@ -352,6 +324,8 @@ Seen look_at(const std::string& kind, const Look& look) {
       {"library-path-variable", is_on_library_path},
       {"file-damaged", is_file_damaged},
       {"shm", is_shm_small},
+      {"noexec", is_mounted_noexec},
+      {"address-space", is_address_space_limited},
       {"module-missing", is_module_missing},
   };
   const auto check = kChecks.find(kind);

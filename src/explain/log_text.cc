@@ -4,130 +4,21 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <bit>
-#include <cstring>
 #include <optional>
-#include <vector>
 
 #include "base/eight_bytes.h"
 #include "base/read_file.h"
-#include "base/together.h"
 #include "base/tree.h"
 #include "explain/quoted_text.h"
 
 namespace cohabit::explain {
 namespace {
 
-constexpr char kEscape = '\x1b';
 constexpr size_t kSample = 4096;
 constexpr size_t kMostPasted = size_t{4}
                                << 20;  // larger texts are not looked through for GBK and strings
 constexpr size_t kMaxLine = 4096;      // looked at in one line, on either side of a match
-
-// ECMA-48: ESC [ parameters final; ESC ] text BEL or ESC \ (titles, links); ESC and one byte.
-size_t after_rare_escape(std::string_view text, size_t at) {
-  size_t i = at + 1;
-  if (i >= text.size()) return i;
-  if (text[i] == '[') {
-    for (i++; i < text.size() && text[i] >= 0x20 && text[i] < 0x40;) i++;
-    return std::min(i + 1, text.size());
-  }
-  if (text[i] != ']') return i + 1;
-  const size_t limit = std::min(text.size(), at + kMaxLine);
-  for (; i < limit; i++) {
-    if (text[i] == '\a') return i + 1;
-    if (text[i] == kEscape) return std::min(i + 2, text.size());
-    if (text[i] == '\n') return i;
-  }
-  return i;
-}
-
-// Colours: up to seven parameters' bytes (0x20 to 0x3F) and the final one.
-inline size_t after_escape(std::string_view text, size_t at) {
-  if (at + 10 > text.size() || text[at + 1] != '[') return after_rare_escape(text, at);
-  const uint64_t ends = EightBytes::load(text.data() + at + 2).outside(0x20, 0xE0);
-  return ends == 0 ? after_rare_escape(text, at) : at + 2 + EightBytes::first(ends) + 1;
-}
-
-// A part of a text, and where what is no escape sequence in it is written: no more than it has.
-struct Lane {
-  std::string_view text;
-  char* out = nullptr;
-  size_t at = 0;
-};
-
-// An escape sequence is passed, or up to eight bytes that have none are written.
-inline void step(Lane& lane) {
-  if (lane.text[lane.at] == kEscape) {
-    lane.at = after_escape(lane.text, lane.at);
-  } else if (lane.at + 8 <= lane.text.size()) {
-    const EightBytes bytes = EightBytes::load(lane.text.data() + lane.at);
-    const uint64_t escapes = bytes.equal_to(kEscape);
-    const size_t count = escapes == 0 ? 8 : EightBytes::first(escapes);
-    std::memcpy(lane.out, &bytes.bytes, sizeof bytes.bytes);
-    lane.at += count;
-    lane.out += count;
-  } else {
-    *lane.out++ = lane.text[lane.at++];
-  }
-}
-
-// Where a step begins is known when the one before it is done: four lanes by turns do not wait for
-// each other.
-constexpr size_t kLanes = 4;
-using Lanes = std::array<Lane, kLanes>;
-
-void write_without_escapes(Lanes& lanes) {
-  const auto goes_on = [](const Lane& lane) { return lane.at < lane.text.size(); };
-  while (std::all_of(lanes.begin(), lanes.end(), goes_on))
-    for (Lane& lane : lanes) step(lane);
-  for (Lane& lane : lanes)
-    while (goes_on(lane)) step(lane);
-}
-
-// No escape sequence goes on behind a line feed: where the parts of a text end.
-constexpr size_t kPart = size_t{256} << 10;
-
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const size_t end = text.size() <= kPart ? text.npos : text.find('\n', kPart);
-    parts.push_back(text.substr(0, end == text.npos ? end : end + 1));
-    text.remove_prefix(parts.back().size());
-  }
-  return parts;
-}
-
-bool has_escapes(std::string_view text) {
-  std::atomic<bool> found = false;
-  const size_t count = text.size() / kPart + 1;
-  together(count, [&](size_t i) {
-    const std::string_view part = text.substr(i * kPart, kPart);
-    if (!found && !part.empty() && std::memchr(part.data(), kEscape, part.size())) found = true;
-  });
-  return found;
-}
-
-// Each part is written where it stands in the text, and moved then.
-LogText::Buffer without_escapes(std::string_view text) {
-  const std::vector<std::string_view> parts = parts_of(text);
-  LogText::Buffer result{std::make_unique_for_overwrite<char[]>(text.size()), 0};
-  std::vector<Lanes> lanes((parts.size() + kLanes - 1) / kLanes);
-  const auto place_of = [&](size_t i) {
-    return result.bytes.get() + (parts[i].data() - text.data());
-  };
-  for (size_t i = 0; i < parts.size(); i++)
-    lanes[i / kLanes][i % kLanes] = {parts[i], place_of(i), 0};
-  together(lanes.size(), [&](size_t i) { write_without_escapes(lanes[i]); });
-  for (size_t i = 0; i < parts.size(); i++) {
-    const auto size = static_cast<size_t>(lanes[i / kLanes][i % kLanes].out - place_of(i));
-    std::memmove(result.bytes.get() + result.size, place_of(i), size);
-    result.size += size;
-  }
-  return result;
-}
 
 // Windows PowerShell writes UTF-16 with a byte order mark where one redirects; parts of such files
 // have none. There, as good as every second byte of what programs print is zero.

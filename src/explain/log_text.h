@@ -2,12 +2,12 @@
 // lines of several processes between one another.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/mapped_file.h"
 #include "base/result.h"
+#include "explain/escapes.h"
 
 namespace cohabit::explain {
 
@@ -17,14 +17,8 @@ class LogText {
   static Result<LogText> read(const std::string& path);
   explicit LogText(std::string text);
 
-  // Bytes of which none is set before it is written.
-  struct Buffer {
-    std::unique_ptr<char[]> bytes;
-    size_t size = 0;
-  };
-
   std::string_view text() const {
-    if (without_escapes_.bytes) return {without_escapes_.bytes.get(), without_escapes_.size};
+    if (without_escapes_.bytes) return without_escapes_.text();
     return cleaned_ ? std::string_view(own_) : mapped_.bytes().text();
   }
 

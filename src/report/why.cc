@@ -125,7 +125,8 @@ Json to_json(const Answer& answer) {
                {"matched", Json::array()},
                {"captures", Json::object()},
                {"evidence", Json::array()},
-               {"fixes", Json::array()}};
+               {"fixes", Json::array()},
+               {"wrong_advice", Json::array()}};
   for (const explain::MatchedLine& line : answer.matched)
     json["matched"].push_back({{"line", line.number}, {"text", line.text}});
   for (const explain::Capture& capture : answer.captures)
@@ -137,6 +138,8 @@ Json to_json(const Answer& answer) {
                              {"text", fix.text},
                              {"command", fix.command.empty() ? Json() : Json(fix.command)},
                              {"safety", safety_name(fix.safety)}});
+  for (const explain::WrongAdvice& wrong : answer.mechanism->wrong_advice)
+    json["wrong_advice"].push_back({{"advice", wrong.advice}, {"reason", wrong.reason}});
   return json;
 }
 

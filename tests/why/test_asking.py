@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +37,24 @@ def test_an_environment_confirms_or_contradicts(cohabit: str, environment) -> No
     environment.install("setuptools", "70", {"setuptools/__init__.py": b""})
     answer = first(cohabit, environment, MISSING)
     assert answer["status"] == "contradicted" and "setuptools 70" in answer["evidence"][0]["text"]
+
+
+def test_a_limit_of_the_address_space_and_the_mount_are_looked_at(cohabit: str, environment, tmp_path: Path) -> None:
+    """glibc gives the same words for both: what this machine has decides."""
+    library = tmp_path / "libbig.so"
+    library.write_bytes(b"")
+    text = f"OSError: {library}: failed to map segment from shared object\n"
+    limit = 8 << 30
+    def asked(**more) -> dict[str, dict]:
+        done = subprocess.run([cohabit, "why", "--format", "json", "--env", str(environment.root)], input=text,
+                              capture_output=True, text=True, check=False, **more)
+        return {answer["mechanism"]: answer for answer in json.loads(done.stdout)["answers"]}
+    free = asked()
+    limited = asked(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert limited["host-out-of-memory"]["status"] == "confirmed"
+    assert "8192 MiB" in limited["host-out-of-memory"]["evidence"][0]["text"]
+    assert free["host-out-of-memory"]["status"] == "not-checkable"
+    assert free["noexec-mount"]["status"] == ("confirmed" if os.statvfs(tmp_path).f_flag & os.ST_NOEXEC else "contradicted")
 
 
 def test_a_rule_of_doctor_is_asked(cohabit: str, environment) -> None:
@@ -128,13 +148,25 @@ def test_a_command_that_fails_is_explained(cohabit: str, environment) -> None:
     assert "missing-module" in after and "confirmed" in after and "tensorflow_of_nobody" in after
 
 
-# The failure is the last that it says; the most of what is before is not kept.
-def test_a_command_that_says_much_and_fails_is_explained(cohabit: str) -> None:
-    code = ("import sys\nfor i in range(900): sys.stdout.write('step and step\\n' * 8000)\n"
-            "sys.stdout.flush(); import framework_of_nobody")
-    done = subprocess.run([cohabit, "why", "--", sys.executable, "-c", code], stdout=subprocess.DEVNULL,
+# The failure is the last that it says; the most of what is before is not kept, and is counted. Twice as much, and the
+# gap has grown.
+@pytest.mark.parametrize("blocks", [500, 900])
+def test_a_command_that_says_much_and_fails_is_explained(blocks: int, cohabit: str) -> None:
+    code = (f"import sys\nfor i in range({blocks}): sys.stdout.write('step and step\\n' * 8000)\n"
+            "sys.stdout.flush(); print(\"ModuleNotFoundError: No module named 'framework_of_nobody'\"); sys.exit(1)")
+    done = subprocess.run([cohabit, "why", "--format", "json", "--", sys.executable, "-c", code], stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1 and "missing-module" in done.stderr
+    answer = json.loads(done.stderr)["answers"][0]
+    assert done.returncode == 1 and answer["mechanism"] == "missing-module"
+    assert answer["matched"][0]["line"] == 8000 * blocks + 1
+
+
+def test_what_is_before_the_gap_keeps_its_number(cohabit: str) -> None:
+    code = ("import sys\nprint(\"step\\nModuleNotFoundError: No module named 'framework_of_nobody'\")\n"
+            "for i in range(900): sys.stdout.write('step and step\\n' * 8000)\nsys.exit(1)")
+    done = subprocess.run([cohabit, "why", "--format", "json", "--", sys.executable, "-c", code], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True)
+    assert [line["line"] for line in json.loads(done.stderr)["answers"][0]["matched"]] == [2]
 
 
 def test_a_command_that_works_is_left_alone(cohabit: str) -> None:
@@ -161,6 +193,40 @@ def test_a_command_ends_when_nobody_reads_it(restored: bool, cohabit: str) -> No
         said = process.stderr.read()
         code = process.wait(timeout=60)
     assert (code, said) == (128 + signal.SIGPIPE, "") if restored else (code == 1 and "yes: " in said)
+
+
+# As a terminal sends it, to all of them, and as another process does. The program says its number when it waits.
+WAITING = """import os, sys, time
+try:
+    print({said!r}); print(os.getpid(), flush=True); time.sleep(600)
+finally:
+    print('its last words', flush=True)
+"""
+
+
+def interrupted(command: list[str], to_all: bool) -> tuple[int, list[str], str, int]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        said = process.stdout.readline()
+        child = int(process.stdout.readline())
+        os.killpg(process.pid, signal.SIGINT) if to_all else process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    return process.returncode, [said, out], err, child
+
+
+@pytest.mark.parametrize("to_all", [True, False], ids=["terminal", "process"])
+@pytest.mark.parametrize("said", ["step 1", MISSING.strip()], ids=["healthy", "failing"])
+def test_an_interrupt_is_as_without_us(said: str, to_all: bool, cohabit: str) -> None:
+    """The same words, each once, the shell's exit code for the signal, nobody left; explained is what failed before."""
+    command = [sys.executable, "-c", WAITING.format(said=said)]
+    code, out, err, _ = interrupted(command, to_all)
+    ours, our_out, our_err, child = interrupted([cohabit, "why", "--", *command], to_all)
+    assert (code, ours) == (-signal.SIGINT, 128 + signal.SIGINT)
+    assert our_out == out == [said + "\n", "its last words\n"]
+    assert our_err.startswith(err) and err.endswith("KeyboardInterrupt\n")
+    explanation = our_err.removeprefix(err)
+    assert explanation == "" if said == "step 1" else "missing-module" in explanation
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
 
 
 def test_output_is_shown_as_it_comes(cohabit: str) -> None:

@@ -31,6 +31,27 @@ def test_report_fits_its_schema(slug: str, schema: dict, cohabit: str):
     jsonschema.validate(why(cohabit, MECHANISMS[slug]["matches"][0]), schema)
 
 
+# The contract of the machine-readable report, by name: a schema that is changed along with the command proves nothing.
+CONTRACT = {"mechanism": str, "code": (str, type(None)), "confidence": (int, float), "matched": list, "status": str,
+            "evidence": list, "fixes": list}
+
+
+@pytest.mark.parametrize("slug", MECHANISMS)
+def test_report_says_what_the_mechanism_and_the_text_say(slug: str, cohabit: str):
+    data, text = MECHANISMS[slug], "first\n" + MECHANISMS[slug]["matches"][0]
+    report = why(cohabit, text)
+    assert set(report) >= {"schema_version", "answers", "recognised"}
+    answer = report["answers"][0]
+    assert {name: type(answer[name]) for name in CONTRACT if not isinstance(answer[name], CONTRACT[name])} == {}
+    assert (answer["mechanism"], answer["code"]) == (slug, data.get("code"))
+    assert 0 < answer["confidence"] < 1 and answer["status"] == "not-checkable" and answer["evidence"] == []
+    lines = text.splitlines()
+    assert answer["matched"] and all(line["text"].strip() in lines[line["line"] - 1] for line in answer["matched"])
+    assert sorted(fix["kind"] for fix in answer["fixes"]) == sorted(fix["kind"] for fix in data["fixes"])
+    assert {fix["safety"] for fix in answer["fixes"]} <= {"safe", "unsafe", "manual"}
+    assert len(answer["wrong_advice"]) == len(data.get("wrong_advice", []))
+
+
 def test_unknown_text_says_so(cohabit: str, schema: dict):
     report = why(cohabit, "Traceback (most recent call last):\nfrobnicate.WeirdError: the flux is low\n")
     jsonschema.validate(report, schema)
