@@ -334,6 +334,25 @@ def test_a_server_without_ranges(environment, ask, serve, tmp_path: Path):
     assert len([text for text in report["unknowns"] if "gives no ranges" in text]) == 2
 
 
+@pytest.mark.parametrize("way", ["option", "variable", "file"])
+def test_offline_is_offline(ask, serve, tmp_path: Path, way: str):
+    """uv resolves from its cache; the wheel itself is on the server, which hears nothing."""
+    environment = made.Environment(tmp_path / "env", "uv")
+    big_wheels(tmp_path / "wheels")
+    index = serve(tmp_path / "wheels")
+    where = ["vendor-cu12", "vendor-cu13", "--index-url", index.address()]
+    assert ask(environment, *where, code=1)["claimed_twice"]["count"] == 3
+    before = dict(index.sent), list(index.requests)
+    if way == "file":
+        (tmp_path / "uv.toml").write_text("offline = true\n")
+    variables = {"variable": {"UV_OFFLINE": "1"}, "file": {"UV_CONFIG_FILE": str(tmp_path / "uv.toml")}}.get(way, {})
+    report = ask(environment, *where, *(["--offline"] if way == "option" else []), variables=variables)
+    assert (index.sent, index.requests) == before
+    by = {"option": "--offline", "variable": "UV_OFFLINE", "file": "offline in uv's settings"}[way]
+    assert len([text for text in report["unknowns"] if f"on a server, and {by} forbids" in text]) == 2
+    assert [one["name"] for one in report["changes"]] == ["vendor-cu12", "vendor-cu13"]
+
+
 @pytest.mark.parametrize("way", ["option", "variable", "file", "netrc"])
 def test_a_private_index(environment, check, serve, tmp_path: Path, way: str):
     big_wheels(tmp_path / "wheels")

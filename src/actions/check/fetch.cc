@@ -130,6 +130,7 @@ wheels::WebSettings web_settings(const Installer& installer, const Request& requ
     settings.http_proxy = of_uv.http_proxy;
     settings.https_proxy = of_uv.https_proxy;
     settings.no_proxy = of_uv.no_proxy;
+    settings.offline_by = of_uv.offline_by;
   }
   for (const char* name : {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
     const char* value = std::getenv(name);
@@ -145,6 +146,10 @@ Result<std::unique_ptr<wheels::ByteSource>> open_wheel(const std::string& addres
     if (!file) return tl::unexpected<Error>(file.error());
     return std::make_unique<wheels::LocalFile>(std::move(*file));
   }
+  if (!settings.offline_by.empty())
+    return fail(fmt::format("it is on a server, and {} forbids to ask that; leave it out, or give "
+                            "the wheel by --find-links DIR",
+                            settings.offline_by));
   auto file = wheels::WebFile::open(address, settings);
   if (!file) return tl::unexpected<Error>(file.error());
   return std::make_unique<wheels::WebFile>(std::move(*file));

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 
@@ -63,6 +64,8 @@ void add(const toml::table& settings, UvSettings& result) {
   };
   take("http-proxy", result.http_proxy);
   take("https-proxy", result.https_proxy);
+  if (result.offline_by.empty() && settings["offline"].value<bool>().value_or(false))
+    result.offline_by = "offline in uv's settings";
   std::vector<std::string> hosts;
   if (const toml::array* list = settings["no-proxy"].as_array())
     for (const toml::node& node : *list)
@@ -74,6 +77,10 @@ void add(const toml::table& settings, UvSettings& result) {
 
 UvSettings uv_settings(const std::vector<std::string>& arguments) {
   UvSettings result;
+  if (std::count(arguments.begin(), arguments.end(), "--offline") > 0)
+    result.offline_by = "--offline";
+  else if (const std::string said = variable("UV_OFFLINE"); said == "1" || said == "true")
+    result.offline_by = "UV_OFFLINE";
   for (const std::string& path : files(arguments)) {
     if (path.empty()) continue;
     const auto text = read_file(path, kMaxFile);

@@ -1,5 +1,5 @@
 // uv's configuration files, as far as requests for wheels go by them: where its indexes are (with
-// their credentials) and its proxies.
+// their credentials), its proxies, and whether there are to be none.
 #pragma once
 
 #include <string>
@@ -10,6 +10,8 @@ namespace cohabit::check {
 struct UvSettings {
   std::string text;  // of the files, the most important first
   std::string http_proxy, https_proxy, no_proxy;
+  // "--offline": who says that nothing may be asked of the network; empty: nobody does.
+  std::string offline_by;
 };
 
 // `arguments`: of the command, which may name a file or none (--config-file, --no-config).

@@ -20,6 +20,7 @@ struct WebSettings {
   std::string certificates;  // a file of authorities; empty: the library's own
   // Empty: as http_proxy, https_proxy, all_proxy and no_proxy say.
   std::string http_proxy, https_proxy, no_proxy;
+  std::string offline_by;  // who forbids all requests: "--offline"; empty: they are made
 };
 // The "https://user:password@host:port" that stand in these texts.
 void collect_credentials(const std::string& text, WebSettings& settings);
