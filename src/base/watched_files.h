@@ -21,7 +21,8 @@ class WatchedFiles {
  public:
   WatchedFiles() = default;
   // Everything in a log whose first entry was made after `start` (nanoseconds of the clock), as it
-  // is now; others may go on writing to it. Nothing: something has changed since then, or shortly before.
+  // is now; others may go on writing to it. Nothing: something has changed since then, or shortly
+  // before.
   static std::optional<WatchedFiles> of(const TouchLog& log, int64_t start);
   static int64_t now();
 

@@ -100,9 +100,8 @@ class OrderPlans::Queue {
 
  private:
   bool is_ready(const std::vector<std::string>& order) const {
-    return std::none_of(order.begin(), order.end(), [&](const std::string& module) {
-      return waiting_.contains(module);
-    });
+    return std::none_of(order.begin(), order.end(),
+                        [&](const std::string& module) { return waiting_.contains(module); });
   }
 
   const std::vector<std::string> modules_;
@@ -156,8 +155,7 @@ std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules
   return joined;
 }
 
-PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules,
-                              ProcessTools& tools) const {
+PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules, ProcessTools& tools) const {
   if (auto joined = join(modules, tools)) {
     auto simulation = simulate(world_, tools, *joined);
     if (agrees(*simulation, *joined->plan)) return {std::move(*joined), std::move(simulation)};

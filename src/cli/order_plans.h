@@ -29,9 +29,9 @@ class OrderPlans {
 
   // What works at the same time, each for a thread of its own.
   Lanes lanes() { return lanes_of(world_, more_tools_); }
-  // Plans the modules of these orders, each alone, those that are not known yet; calls work(lane, i)
-  // for each order, as soon as what it imports is planned. `besides`: may be null; goes on meanwhile,
-  // and is waited for where it would take a processor from the longest plan.
+  // Plans the modules of these orders, each alone, those that are not known yet; calls work(lane,
+  // i) for each order, as soon as what it imports is planned. `besides`: may be null; goes on
+  // meanwhile, and is waited for where it would take a processor from the longest plan.
   using Work = std::function<void(size_t lane, size_t order)>;
   void for_each(const std::vector<std::vector<std::string>>& orders, const Work& work,
                 const AboutEnvironment* besides = nullptr);

@@ -69,8 +69,8 @@ std::vector<Imports> RunsAround::add_own(const World& world, const Names& expect
   return added;
 }
 
-// Its package is gone, or has no such module any more: that is what was installed, and who needs the
-// module is run too.
+// Its package is gone, or has no such module any more: that is what was installed, and who needs
+// the module is run too.
 bool RunsAround::has_left(const std::string& module, World& world) const {
   return owners_.contains(module) && !finder_of(world).find_top_level(module);
 }

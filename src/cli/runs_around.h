@@ -17,8 +17,9 @@ class RunsAround {
  public:
   // Runs the frameworks, alone and in pairs in both orders, as far as doctor calls the order sound
   // (`verdicts`, by "torch, tensorflow") and one of them uses a distribution that the install is
-  // expected to change (`expected`: normal names; nothing: it is not known, so all). And the modules
-  // of those distributions and of what requires them, the nearest first, where it is known which.
+  // expected to change (`expected`: normal names; nothing: it is not known, so all). And the
+  // modules of those distributions and of what requires them, the nearest first, where it is known
+  // which.
   Result<void> run_before(const std::string& python,
                           const std::map<std::string, std::string>& verdicts,
                           const std::optional<std::set<std::string>>& expected);

@@ -46,10 +46,9 @@ struct Order {
 };
 
 // Makes the plan of an order anew, with these variables of the loader (LD_*, GLIBC_TUNABLES): a
-// library that can be opened now changes what the program does next. Null: there is no plan. `lane`:
-// see search.h.
-using Planner =
-    std::function<Order(const Order& order, const Variables& environment, size_t lane)>;
+// library that can be opened now changes what the program does next. Null: there is no plan.
+// `lane`: see search.h.
+using Planner = std::function<Order(const Order& order, const Variables& environment, size_t lane)>;
 
 // Who can clear a finding.
 enum class RepairClass : uint8_t {

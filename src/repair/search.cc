@@ -33,8 +33,8 @@ bool is_before(const Repair& a, const Repair& b) {
 
 class Search {
  public:
-  Search(const std::vector<RepairFacts>& lanes, std::vector<Order>& orders,
-         const MoreOrders& more, const Planner& planner)
+  Search(const std::vector<RepairFacts>& lanes, std::vector<Order>& orders, const MoreOrders& more,
+         const Planner& planner)
       : lanes_(lanes),
         orders_(orders),
         more_(more),
@@ -95,7 +95,7 @@ class Search {
   SearchResult result_;
   Indices unsound_, unsound_asked_, sound_, sound_asked_;
   std::unordered_map<std::string, ByOrder> judged_;  // by the repair's spec
-  std::vector<Clashes> clashes_;  // by order
+  std::vector<Clashes> clashes_;                     // by order
   std::vector<Repair> proposals_, tried_;
 };
 

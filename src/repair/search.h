@@ -32,8 +32,8 @@ struct MoreOrders {
       others;  // of the same modules: where the one asked for clashes
   std::vector<std::vector<std::string>> alone;  // each module: where no launch repairs that one
   std::function<Order(const std::vector<std::string>& imports, size_t lane)> plan;
-  // Calls work(lane, i) for each of some of them, in several lanes, as soon as plan() knows all that
-  // it needs.
+  // Calls work(lane, i) for each of some of them, in several lanes, as soon as plan() knows all
+  // that it needs.
   using Work = std::function<void(size_t lane, size_t order)>;
   std::function<void(const std::vector<std::vector<std::string>>&, const Work&)> for_each;
 };

@@ -147,9 +147,10 @@ Result<std::unique_ptr<wheels::ByteSource>> open_wheel(const std::string& addres
     return std::make_unique<wheels::LocalFile>(std::move(*file));
   }
   if (!settings.offline_by.empty())
-    return fail(fmt::format("it is on a server, and {} forbids to ask that; leave it out, or give "
-                            "the wheel by --find-links DIR",
-                            settings.offline_by));
+    return fail(
+        fmt::format("it is on a server, and {} forbids to ask that; leave it out, or give "
+                    "the wheel by --find-links DIR",
+                    settings.offline_by));
   auto file = wheels::WebFile::open(address, settings);
   if (!file) return tl::unexpected<Error>(file.error());
   return std::make_unique<wheels::WebFile>(std::move(*file));
