@@ -76,8 +76,12 @@ void Comparison::fill(Effects& effects, MovedKinds& kinds) {
         {images[consumer].real_path, images[from].real_path, images[to].real_path, count});
     effects.moved += count;
   }
-  std::stable_sort(effects.moves.begin(), effects.moves.end(),
-                   [](const Move& a, const Move& b) { return a.count > b.count; });
+  // In the order of the images, which another run may have met in another one, ties would be
+  // chance.
+  const auto rank = [](const Move& move) { return std::tie(move.consumer, move.from, move.to); };
+  std::sort(effects.moves.begin(), effects.moves.end(), [&](const Move& a, const Move& b) {
+    return a.count != b.count ? a.count > b.count : rank(a) < rank(b);
+  });
 }
 
 // Whoever defines malloc before libc does: an allocator that was linked or preloaded.
