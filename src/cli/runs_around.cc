@@ -60,7 +60,7 @@ std::vector<Imports> RunsAround::add_own(const World& world, const Names& expect
     const std::string& name = world.distributions.all()[one].name;
     for (std::string& module : own_modules(files, one, name)) {
       Names names = {normal_name(name)};
-      add_required(world, names);
+      add_required(world, names, true);
       if (!uses_.try_emplace(module, std::move(names)).second) continue;  // a framework
       owners_.emplace(module, normal_name(name));
       added.push_back({std::move(module)});
@@ -112,7 +112,7 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
     uses_[framework].insert(names.begin(), names.end());
   for (const auto& [module, owner] : owners_) {
     uses_[module].insert(owner);
-    add_required(world, uses_[module]);
+    add_required(world, uses_[module], true);
   }
   const auto used_by = [&](const Imports& imports) {
     std::vector<PackageChange> used;

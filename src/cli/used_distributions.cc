@@ -1,5 +1,6 @@
 #include "cli/used_distributions.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -25,27 +26,33 @@ std::unordered_map<std::string, std::vector<std::string>> modules_loaded(
   return loaded;
 }
 
-// Normal names, extras left out.
-std::vector<std::string> required_by(const Distribution& one,
-                                     const MarkerEnvironment& environment) {
+// Normal names. `in_extras`: those too that an extra asks for; nobody writes down which were asked
+// for.
+std::vector<std::string> required_by(const Distribution& one, const MarkerEnvironment& environment,
+                                     bool in_extras) {
   std::vector<std::string> names;
   for (const std::string& text : one.requires_dist)
     if (const auto requirement = PackageRequirement::parse(text);
-        requirement && requirement->applies(environment, ""))
+        requirement &&
+        (requirement->applies(environment, "") ||
+         (in_extras && std::any_of(one.provides_extra.begin(), one.provides_extra.end(),
+                                   [&](const std::string& extra) {
+                                     return requirement->applies(environment, extra);
+                                   }))))
       names.push_back(normal_name(requirement->name));
   return names;
 }
 
 }  // namespace
 
-void add_required(const World& world, Names& names) {
+void add_required(const World& world, Names& names, bool in_extras) {
   const MarkerEnvironment environment = MarkerEnvironment::of(*world.python);
   std::vector<std::string> waiting(names.begin(), names.end());
   while (!waiting.empty()) {
     const Distribution* distribution = world.distributions.find(waiting.back());
     waiting.pop_back();
     if (!distribution) continue;
-    for (std::string& name : required_by(*distribution, environment))
+    for (std::string& name : required_by(*distribution, environment, in_extras))
       if (names.insert(name).second) waiting.push_back(std::move(name));
   }
 }
@@ -62,7 +69,7 @@ std::vector<uint32_t> users_of(const World& world, const Names& names) {
   };
   for (uint32_t i = 0; i < all.size(); i++) {
     if (names.contains(normal_name(all[i].name))) add(i);
-    for (std::string& name : required_by(all[i], environment))
+    for (std::string& name : required_by(all[i], environment, true))
       requirers[std::move(name)].push_back(i);
   }
   for (size_t at = 0; at < users.size(); at++)
@@ -80,7 +87,7 @@ std::map<std::string, Names> used_distributions(World& world) {
     if (const auto found = loaded.find(files.path_of(row)); found != loaded.end())
       for (const std::string& framework : found->second)
         used[framework].insert(normal_name(world.distributions.all()[row.distribution].name));
-  for (auto& [framework, names] : used) add_required(world, names);
+  for (auto& [framework, names] : used) add_required(world, names, false);
   return used;
 }
 

@@ -238,7 +238,7 @@ def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
 UNFIT = "from one import gone\n"
 
 
-@pytest.mark.parametrize("broken", ["itself", "who needs it", "two levels up", ""])
+@pytest.mark.parametrize("broken", ["itself", "who needs it", "two levels up", "in an extra", ""])
 def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: str) -> None:
     """No framework and no requirement speaks of it: that what worked before the install is run again does."""
     root = tmp_path / "env"
@@ -248,8 +248,12 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
     make_wheel(tmp_path, "two", "1.0", ("one>=1",), {"two/__init__.py": UNFIT if broken == "who needs it" else ""})
     make_wheel(tmp_path, "three", "1.0", ("two",),
                {"three/__init__.py": "import two\n" + (UNFIT if broken == "two levels up" else "")})
+    make_wheel(tmp_path, "four", "1.0", ("one; extra == 'low'",),
+               {"four/__init__.py": UNFIT if broken == "in an extra" else "",
+                "four-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: four\nVersion: 1.0\nProvides-Extra: low\n"
+                                               "Requires-Dist: one; extra == 'low'\n"})
     make_wheel(tmp_path, "never", "1.0", ("one",), {"never/__init__.py": "import there_is_no_such_module\n"})
-    call(root, "guard", "--", *install, "three", "never", "one")
+    call(root, "guard", "--", *install, "three", "never", "one", "four[low]")
     before = world.walk(root)
     newer = "raise RuntimeError('built for another')\n" if broken == "itself" else ""
     make_wheel(tmp_path, "one", "2.0", more={"one/__init__.py": newer})
@@ -258,7 +262,7 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
     if not broken:
         assert "nothing that was looked at is worse" in done.stderr
         return
-    module = {"itself": "one", "who needs it": "two", "two levels up": "three"}[broken]
+    module = {"itself": "one", "who needs it": "two", "two levels up": "three", "in an extra": "four"}[broken]
     assert f"`import {module}` worked and does not any more: " in done.stderr
     assert "it came with: one 1.0 -> 2.0" in done.stderr
     assert world.differences(before, world.walk(root)) == {}
