@@ -36,11 +36,6 @@ struct EightBytes {
     const uint64_t value = bytes ^ (kOnes * '0');
     return ~(((value & kLows) + kOnes * (0x80 - 10)) | value) & kHighs;
   }
-  // Those of which the masked bits are not these.
-  uint64_t outside(unsigned char bits, unsigned char mask) const {
-    const uint64_t other = (bytes ^ (kOnes * bits)) & (kOnes * mask);
-    return (((other & kLows) + kLows) | other) & kHighs;
-  }
   // A to Z as a to z, all else as it is.
   EightBytes lower() const {
     const uint64_t low = bytes & kLows;

@@ -1,7 +1,6 @@
 // What doctor examines: one environment, and processes of it that were recorded or planned.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -69,9 +68,6 @@ python::Finder& finder_of(const World& world, ProcessTools& tools);
 inline python::Finder& finder_of(World& world) {
   return finder_of(world, world);
 }
-// Of the world's own and `more`: as many as can be at work at the same time.
-using Lanes = std::vector<ProcessTools*>;
-Lanes lanes_of(World& world, std::deque<ProcessTools>& more);
 
 // Reads an environment and its distributions; `place` as find_interpreter takes it. No driver of a
 // GPU is taken to be there.
@@ -111,8 +107,6 @@ inline Sequence plan_sequence(World& world, const std::vector<std::string>& impo
 // The same for a program.
 Sequence plan_program(World& world, const Program& program,
                       const std::map<std::string, std::string>& environment);
-// The modules whose plans take longest first, about.
-std::vector<std::string> longest_first(World& world, const std::vector<std::string>& modules);
 
 // Simulates and judges a sequence and adds what comes of it to the report. A finding that is there
 // already (one cause, another order) is not added again: the order refers to it.

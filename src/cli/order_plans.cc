@@ -37,6 +37,34 @@ bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
                     });
 }
 
+// About how long the plan of a module takes against others: how much its distribution has. Where
+// that is not told, nothing but time is lost.
+uint64_t work_of(World& world, const std::string& module) {
+  const auto spec = finder_of(world).find_top_level(module);
+  if (!spec || !spec->is_package()) return 0;
+  const std::string& directory = spec->search.front();
+  uint64_t most = 0;
+  for (const Distribution& one : world.distributions.all()) {
+    const bool is_its = one.name == module || one.has_native_files_below(directory);
+    const auto record = is_its ? world.tree.stat(one.metadata + "/RECORD")
+                               : tl::expected<FileStatus, int>(FileStatus{});
+    if (record) most = std::max(most, record->size);
+  }
+  return most;
+}
+
+// Those whose plans take longest first, about.
+std::vector<std::string> longest_first(World& world, const std::vector<std::string>& modules) {
+  if (modules.size() < 2) return modules;
+  std::vector<std::pair<uint64_t, std::string>> ranked;
+  for (const std::string& module : modules) ranked.emplace_back(work_of(world, module), module);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> sorted;
+  for (auto& [work, module] : ranked) sorted.push_back(std::move(module));
+  return sorted;
+}
+
 }  // namespace
 
 std::unique_ptr<sim::Simulation> simulate(const World& world, ProcessTools& tools,
@@ -50,6 +78,20 @@ std::unique_ptr<sim::Simulation> simulate(const World& world, ProcessTools& tool
                                                       sequence.trace.start, settings);
   simulation->run(sequence.trace.calls);
   return simulation;
+}
+
+Lanes OrderPlans::lanes() {
+  // At the same time: a plan of TensorFlow takes 230 MB.
+  constexpr size_t kMostLanes = 4;
+  // What stands in for a driver is known to the world's images only.
+  const size_t most = world_.machine.assumed.empty() ? std::min(processors(), kMostLanes) : 1;
+  while (more_tools_.size() + 1 < most) {
+    ProcessTools& tools = more_tools_.emplace_back(world_.tree);
+    if (world_.later) tools.later.emplace(world_.later->afresh());
+  }
+  Lanes lanes = {&world_};
+  for (size_t i = 0; i + 1 < most; i++) lanes.push_back(&more_tools_[i]);
+  return lanes;
 }
 
 // Who does what: plans first, the longest by the world's own tools, which are those that most is

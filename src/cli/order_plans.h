@@ -21,14 +21,16 @@ struct PlannedOrder {
   std::unique_ptr<sim::Simulation> simulation;
 };
 
+using Lanes = std::vector<ProcessTools*>;
+
 class OrderPlans {
  public:
   // `environment`: the variables of the processes.
   OrderPlans(World& world, std::map<std::string, std::string> environment)
       : world_(world), environment_(std::move(environment)) {}
 
-  // What works at the same time, each for a thread of its own.
-  Lanes lanes() { return lanes_of(world_, more_tools_); }
+  // What works at the same time, each for a thread of its own; the world's own tools first.
+  Lanes lanes();
   // Plans the modules of these orders, each alone, those that are not known yet; calls work(lane,
   // i) for each order, as soon as what it imports is planned. `besides`: may be null; goes on
   // meanwhile, and is waited for where it would take a processor from the longest plan.

@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "base/paths.h"
-#include "base/together.h"
 #include "cli/examine.h"
 #include "sim/planned_process.h"
 #include "sim/simulation.h"
@@ -29,9 +28,6 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
     if (own.contains(importer) && seen.insert(name).second) imports.push_back(name);
   return imports;
 }
-
-// At the same time: a plan of TensorFlow takes 230 MB.
-constexpr size_t kMostLanes = 4;
 
 // The plan of an earlier run, if ld.so would answer to its opens as it did then.
 bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
@@ -78,40 +74,12 @@ void keep(World& world, const python::PlanRequest& request, const python::Plan& 
   if (world.kept) world.kept->add(request, plan);
 }
 
-// About how long the plan of a module takes against others: how much its distribution has. Where
-// that is not told, nothing but time is lost.
-uint64_t work_of(World& world, const std::string& module) {
-  const auto spec = finder_of(world).find_top_level(module);
-  if (!spec || !spec->is_package()) return 0;
-  const std::string& directory = spec->search.front();
-  uint64_t most = 0;
-  for (const Distribution& one : world.distributions.all()) {
-    const bool is_its = one.name == module || one.has_native_files_below(directory);
-    const auto record = is_its ? world.tree.stat(one.metadata + "/RECORD")
-                               : tl::expected<FileStatus, int>(FileStatus{});
-    if (record) most = std::max(most, record->size);
-  }
-  return most;
-}
-
 }  // namespace
 
 python::Finder& finder_of(const World& world, ProcessTools& tools) {
   if (!tools.finder)
     tools.finder.emplace(world.kept ? world.kept->tree() : world.tree, *world.python);
   return *tools.finder;
-}
-
-Lanes lanes_of(World& world, std::deque<ProcessTools>& more) {
-  // What stands in for a driver is known to the world's images only.
-  const size_t most = world.machine.assumed.empty() ? std::min(processors(), kMostLanes) : 1;
-  while (more.size() + 1 < most) {
-    ProcessTools& tools = more.emplace_back(world.tree);
-    if (world.later) tools.later.emplace(world.later->afresh());
-  }
-  Lanes lanes = {&world};
-  for (size_t i = 0; i + 1 < most; i++) lanes.push_back(&more[i]);
-  return lanes;
 }
 
 Sequence plan_request(World& world, ProcessTools& tools, const python::PlanRequest& request) {
@@ -122,17 +90,6 @@ Sequence plan_request(World& world, ProcessTools& tools, const python::PlanReque
   }
   note(world, *sequence.plan);
   return sequence;
-}
-
-std::vector<std::string> longest_first(World& world, const std::vector<std::string>& modules) {
-  if (modules.size() < 2) return modules;
-  std::vector<std::pair<uint64_t, std::string>> ranked;
-  for (const std::string& module : modules) ranked.emplace_back(work_of(world, module), module);
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> sorted;
-  for (auto& [work, module] : ranked) sorted.push_back(std::move(module));
-  return sorted;
 }
 
 Sequence plan_sequence(World& world, ProcessTools& tools, const std::vector<std::string>& imports,

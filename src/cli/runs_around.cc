@@ -58,11 +58,11 @@ std::vector<Imports> RunsAround::add_own(const World& world, const Names& expect
   if (users.size() > kMostPackages) users.resize(kMostPackages);
   for (const uint32_t one : users) {
     const std::string& name = world.distributions.all()[one].name;
+    Names names = {normal_name(name)};
+    add_required(world, names, true);
     for (std::string& module : own_modules(files, one, name)) {
-      Names names = {normal_name(name)};
-      add_required(world, names, true);
-      if (!uses_.try_emplace(module, std::move(names)).second) continue;  // a framework
-      owners_.emplace(module, normal_name(name));
+      if (!uses_.try_emplace(module, names).second) continue;  // a framework
+      own_.insert(module);
       added.push_back({std::move(module)});
     }
   }
@@ -72,7 +72,7 @@ std::vector<Imports> RunsAround::add_own(const World& world, const Names& expect
 // Its package is gone, or has no such module any more: that is what was installed, and who needs
 // the module is run too.
 bool RunsAround::has_left(const std::string& module, World& world) const {
-  return owners_.contains(module) && !finder_of(world).find_top_level(module);
+  return own_.contains(module) && !finder_of(world).find_top_level(module);
 }
 
 Result<void> RunsAround::run_before(const std::string& python,
@@ -110,10 +110,7 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
   if (auto read = read_world(world, python); !read) return tl::unexpected<Error>(read.error());
   for (const auto& [framework, names] : used_distributions(world))
     uses_[framework].insert(names.begin(), names.end());
-  for (const auto& [module, owner] : owners_) {
-    uses_[module].insert(owner);
-    add_required(world, uses_[module], true);
-  }
+  for (const std::string& module : own_) add_required(world, uses_[module], true);
   const auto used_by = [&](const Imports& imports) {
     std::vector<PackageChange> used;
     for (const PackageChange& change : changes)

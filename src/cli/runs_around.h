@@ -48,7 +48,7 @@ class RunsAround {
   bool has_left(const std::string& module, World& world) const;
 
   Uses uses_;  // by module: normal names of the distributions that its import comes to
-  std::map<std::string, std::string> owners_;  // of modules that are no frameworks
+  std::set<std::string> own_;  // modules that are no frameworks
   std::vector<std::vector<std::string>> worked_;
   std::map<std::string, std::string> verdicts_;
 };

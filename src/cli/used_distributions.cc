@@ -1,6 +1,5 @@
 #include "cli/used_distributions.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -26,19 +25,15 @@ std::unordered_map<std::string, std::vector<std::string>> modules_loaded(
   return loaded;
 }
 
-// Normal names. `in_extras`: those too that an extra asks for; nobody writes down which were asked
-// for.
+// Normal names. `in_extras`: those too that an extra asks for.
 std::vector<std::string> required_by(const Distribution& one, const MarkerEnvironment& environment,
                                      bool in_extras) {
+  const std::vector<std::string> none;
+  const std::vector<std::string>& extras = in_extras ? one.provides_extra : none;
   std::vector<std::string> names;
   for (const std::string& text : one.requires_dist)
     if (const auto requirement = PackageRequirement::parse(text);
-        requirement &&
-        (requirement->applies(environment, "") ||
-         (in_extras && std::any_of(one.provides_extra.begin(), one.provides_extra.end(),
-                                   [&](const std::string& extra) {
-                                     return requirement->applies(environment, extra);
-                                   }))))
+        requirement && requirement->may_apply(environment, extras))
       names.push_back(normal_name(requirement->name));
   return names;
 }

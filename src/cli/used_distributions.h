@@ -19,8 +19,7 @@ std::map<std::string, std::set<std::string>> used_distributions(World& world);
 // `in_extras`: in any of their extras too.
 void add_required(const World& world, std::set<std::string>& names, bool in_extras);
 // Those that are installed of these and of all that require them, in extras too, the nearest first:
-// indices into
-// world.distributions.all().
+// indices into world.distributions.all().
 std::vector<uint32_t> users_of(const World& world, const std::set<std::string>& names);
 
 }  // namespace cohabit

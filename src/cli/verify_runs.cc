@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/together.h"
 #include "cli/arguments.h"
 #include "cli/verify_cache.h"
 #include "facts/host/memory.h"
@@ -21,8 +22,7 @@ namespace {
 unsigned jobs_of(const VerifyRequest& request, const World& world) {
   constexpr uint64_t kOfOne = 3072;  // MiB: two frameworks with their computations take 1 to 2 GiB
   const uint64_t one = (request.limits.megabytes ? request.limits.megabytes : kOfOne) << 20;
-  const unsigned asked =
-      request.jobs ? request.jobs : std::max(1U, std::thread::hardware_concurrency());
+  const unsigned asked = request.jobs ? request.jobs : static_cast<unsigned>(processors());
   const uint64_t available = available_memory(world.tree);
   const auto fitting = static_cast<unsigned>(std::clamp<uint64_t>(available / one, 1, asked));
   if (available == 0 || fitting == asked) return asked;

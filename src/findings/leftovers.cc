@@ -48,18 +48,12 @@ class WantedDistributions {
       if (!wanted_.insert(&distribution).second) continue;
       for (const std::string& text : distribution.requires_dist) {
         const auto requirement = PackageRequirement::parse(text);
-        if (!requirement || !applies(distribution, *requirement)) continue;
+        if (!requirement || !requirement->may_apply(environment_, distribution.provides_extra))
+          continue;
         if (const Distribution* required = examined_.distributions.find(requirement->name))
           waiting.push_back(required);
       }
     }
-  }
-  bool applies(const Distribution& distribution, const PackageRequirement& requirement) const {
-    const auto& extras = distribution.provides_extra;
-    return requirement.applies(environment_, "") ||
-           std::any_of(extras.begin(), extras.end(), [&](const std::string& extra) {
-             return requirement.applies(environment_, extra);
-           });
   }
 
   const EnvironmentCase& examined_;

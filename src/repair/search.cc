@@ -70,7 +70,7 @@ class Search {
   void judge_ahead(const Repair& repair, const Indices& orders);
   Repaired make_judgement(const Repair& repair, size_t order, size_t lane) const;
   bool may_be_clean(const Repair& repair, size_t order) const;
-  bool clean(const Repair& repair, size_t order);
+  bool is_judged_clean(const Repair& repair, size_t order);
   bool clean(const Repair& repair, const Indices& orders);
   uint64_t weight(const Repair& repair, const Indices& orders);
   // True: it repairs the orders asked for, was not tried before, and is kept.
@@ -131,10 +131,10 @@ void Search::judge_as_they_are() {
 
 // Each by the thread that plans it: a simulation that planning made is large.
 void Search::judge_more(const std::vector<std::vector<std::string>>& more) {
+  if (more.empty()) return;
   const size_t first = orders_.size();
   orders_.resize(first + more.size());
   std::vector<std::optional<AsItIs>> found(more.size());
-  if (more.empty()) return;
   more_.for_each(more, [&](size_t lane, size_t i) {
     orders_[first + i] = more_.plan(more[i], lane);
     found[i].emplace(look_at(first + i, lane));
@@ -209,8 +209,7 @@ bool Search::may_be_clean(const Repair& repair, size_t order) const {
   return result_.before[order].clean() || clashes_[order].may_clear(repair);
 }
 
-bool Search::clean(const Repair& repair, size_t order) {
-  if (!may_be_clean(repair, order)) return false;
+bool Search::is_judged_clean(const Repair& repair, size_t order) {
   const Judgement& after = judge_with(repair, order);
   const auto& before = result_.before[order].other_errors;
   return after.clean() && std::includes(before.begin(), before.end(), after.other_errors.begin(),
@@ -226,23 +225,26 @@ bool Search::clean(const Repair& repair, const Indices& orders) {
     judge_ahead(repair, Indices(orders.begin() + static_cast<ptrdiff_t>(at),
                                 orders.begin() + static_cast<ptrdiff_t>(end)));
     for (; at < end; at++)
-      if (!clean(repair, orders[at])) return false;
+      if (!is_judged_clean(repair, orders[at])) return false;
   }
   return true;
 }
 
 uint64_t Search::weight(const Repair& repair, const Indices& orders) {
   constexpr uint64_t kUseless = uint64_t{1} << 32;
-  Indices changed;
-  for (const size_t order : orders)
-    if (clashes_[order].may_help(repair)) changed.push_back(order);
-  judge_ahead(repair, changed);
   uint64_t sum = 0;
-  for (const size_t order : orders) {
-    const bool may_help = clashes_[order].may_help(repair);
-    const Judgement& judgement = may_help ? judge_with(repair, order) : result_.before[order];
+  const auto add_weight = [&](const Judgement& judgement) {
     sum += judgement.obstacle.empty() ? judgement.weight : kUseless;
+  };
+  Indices changed;
+  for (const size_t order : orders) {
+    if (clashes_[order].may_help(repair))
+      changed.push_back(order);
+    else
+      add_weight(result_.before[order]);
   }
+  judge_ahead(repair, changed);
+  for (const size_t order : changed) add_weight(judge_with(repair, order));
   return sum;
 }
 

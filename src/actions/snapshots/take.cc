@@ -19,6 +19,7 @@
 
 #include "base/changes.h"
 #include "base/clock.h"
+#include "base/together.h"
 
 namespace cohabit {
 namespace {
@@ -150,10 +151,7 @@ Result<bool> Taking::read_files(const std::vector<size_t>& unread) {
       readings[i] = read_hash(place(entries_[unread[i]]), entries_[unread[i]]);
   };
   constexpr size_t kFewFiles = 16;
-  const size_t threads =
-      unread.size() < kFewFiles
-          ? 1
-          : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  const size_t threads = unread.size() < kFewFiles ? 1 : std::min(processors(), kMostThreads);
   std::vector<std::thread> others;
   for (size_t i = 1; i < threads; i++) others.emplace_back(work);
   work();

@@ -314,4 +314,11 @@ bool PackageRequirement::applies(const MarkerEnvironment& environment,
   return marker.empty() || evaluate_marker(marker, environment, extra).value_or(false);
 }
 
+bool PackageRequirement::may_apply(const MarkerEnvironment& environment,
+                                   const std::vector<std::string>& own_extras) const {
+  return applies(environment, "") ||
+         std::any_of(own_extras.begin(), own_extras.end(),
+                     [&](const std::string& extra) { return applies(environment, extra); });
+}
+
 }  // namespace cohabit

@@ -46,6 +46,9 @@ struct PackageRequirement {
   static std::optional<PackageRequirement> parse(std::string_view text);
   // Whether it holds here, with this extra of its own distribution ("": without any).
   bool applies(const MarkerEnvironment& environment, std::string_view extra) const;
+  // The same without any extra or with one of these: nobody writes down which were asked for.
+  bool may_apply(const MarkerEnvironment& environment,
+                 const std::vector<std::string>& own_extras) const;
 };
 
 }  // namespace cohabit
