@@ -816,6 +816,16 @@ def compute(name):
         tell("device", json.dumps(dict({"framework": name, "device": device}, **framework.describe(module, device))))
 
 
+def tell_where(error):
+    """The files of the traceback, the innermost first."""
+    files, trace = [], error.__traceback__
+    while trace is not None:
+        files.append(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    for name in list(dict.fromkeys(reversed(files)))[:16]:
+        tell("raised", name)
+
+
 def main():
     try:
         loaded = import_all()
@@ -829,6 +839,7 @@ def main():
         tell("wrong", "a computed value is not the right one:", error)
         os._exit(1)
     except BaseException as error:
+        tell_where(error)
         tell("exception", type(error).__name__ + ": " + str(error))
         os._exit(1)
     tell("done")

@@ -188,6 +188,7 @@ void Account::conclude(int status, bool timed_out, VerifiedRun& run) const {
     run.detail = fmt::format("{}, at \"{}\"", said_, step_);
   } else if (ending_ != "done" || WEXITSTATUS(status) != 0) {
     run.outcome = Outcome::kException;
+    if (ending_ == "exception") run.exception = said_;
     run.detail = ending_ == "exception"
                      ? fmt::format("{}, at \"{}\"", said_, step_)
                      : fmt::format("exit code {} at \"{}\"", WEXITSTATUS(status), step_);
@@ -257,6 +258,8 @@ void take_told(const std::string& line, VerifiedRun& run) {
     run.versions.push_back(pair);
   } else if (kind == "metadata") {
     run.other_metadata.push_back(pair);
+  } else if (kind == "raised") {
+    run.raised_in.push_back(text);
   } else if (kind == "note") {
     run.notes.push_back(text);
   } else if (kind == "device" || kind == "library") {

@@ -33,7 +33,9 @@ struct VerifiedDevice {
 
 struct VerifiedRun {
   Outcome outcome = Outcome::kOk;
-  std::string detail;  // what went wrong, and during what
+  std::string detail;     // what went wrong, and during what
+  std::string exception;  // as Python says it: "ImportError: ..."; empty: it ended otherwise
+  std::vector<std::string> raised_in;  // the files of its traceback, the innermost first
   double seconds = 0;
   std::vector<std::pair<std::string, std::string>> versions;  // by module, as it says itself
   // By module, the distributions that bring it, where all say another version than it does.

@@ -1,10 +1,13 @@
 #include "cli/asked_modules.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <unordered_set>
 
+#include "base/rows.h"
+#include "facts/python/entry_points.h"
 #include "facts/python/requirement.h"
 #include "findings/environment.h"
 #include "imports/finder.h"
@@ -33,14 +36,85 @@ std::vector<uint32_t> asked_distributions(const Distributions& distributions) {
   return asked;
 }
 
+// A distribution may have many in a namespace, or behind entry points: what breaks breaks most.
+constexpr size_t kMostInNamespaces = 4;
+constexpr size_t kMostOfEntryPoints = 3;
+
+bool is_module(std::string_view dotted, char between) {
+  const std::vector<std::string_view> parts = split(dotted, between);
+  return std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+    const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_' || c >= 0x80; };
+    return !part.empty() && !std::isdigit(static_cast<unsigned char>(part[0])) &&
+           std::all_of(part.begin(), part.end(), fits);
+  });
+}
+
+// The full name of the module that a path of a RECORD is: "a.b" of "a/b/__init__.py", "a/b.py" and
+// "a/b.abi3.so"; empty: none that is imported by its name.
+std::string module_name(std::string_view path) {
+  constexpr std::string_view kInit = "/__init__.py";
+  if (path.ends_with(kInit)) {
+    path.remove_suffix(kInit.size());
+  } else if (path.ends_with(".py") || path.ends_with(".so")) {
+    path = path.substr(0, path.find('.', path.rfind('/') + 1));  // npos + 1: there is no slash
+  } else {
+    return "";
+  }
+  if (!is_module(path, '/') || path[0] == '_' || path.find("/_") != path.npos) return "";
+  std::string name(path);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+// Directories above a file, the nearest first: "a/b", "a" of "a/b/c.py".
+std::vector<std::string_view> parents_of(std::string_view path) {
+  std::vector<std::string_view> parents;
+  for (size_t slash; (slash = path.rfind('/')) != path.npos;)
+    parents.push_back(path = path.substr(0, slash));
+  return parents;
+}
+
+// Modules of the distribution that lie in no package of its own, and are not at the top.
+std::vector<std::string> modules_in_namespaces(const InstalledFiles& files, uint32_t distribution) {
+  constexpr std::string_view kInit = "/__init__.py";
+  const auto [begin, end] = files.rows_of(distribution);
+  std::unordered_set<std::string_view> packages;
+  for (size_t i = begin; i < end; i++) {
+    const std::string_view path = files.rows()[i].record.path;
+    if (path.ends_with(kInit)) packages.insert(path.substr(0, path.size() - kInit.size()));
+  }
+  std::set<std::pair<size_t, std::string>> found;  // by depth
+  for (size_t i = begin; i < end; i++) {
+    const RecordRow& row = files.rows()[i].record;
+    std::string name = module_name(row.path);
+    const bool is_package = row.path.ends_with(kInit);
+    if (name.find('.') == name.npos || is_by_the_way(name) || (is_package && row.size == 0))
+      continue;
+    std::vector<std::string_view> parents = parents_of(row.path);
+    if (is_package) parents.erase(parents.begin());
+    if (std::none_of(parents.begin(), parents.end(),
+                     [&](std::string_view parent) { return packages.contains(parent); }))
+      found.emplace(parents.size(), std::move(name));
+  }
+  std::vector<std::string> modules;
+  for (const auto& [depth, name] : found)
+    if (modules.size() < kMostInNamespaces) modules.push_back(name);
+  return modules;
+}
+
 // The one that most of the distribution's files belong to, of several.
 std::string main_module(const InstalledFiles& files, uint32_t distribution,
                         const std::vector<std::string>& modules) {
-  std::map<std::string_view, size_t> counts;
+  std::map<std::string, size_t> counts;
   const auto [begin, end] = files.rows_of(distribution);
-  for (size_t i = begin; i < end; i++) {
-    const std::string_view path = files.rows()[i].record.path;
-    counts[path.substr(0, path.find_first_of("/."))]++;
+  for (const std::string& module : modules) {
+    std::string path = module;
+    std::replace(path.begin(), path.end(), '.', '/');
+    counts[module] = static_cast<size_t>(std::count_if(
+        files.rows().begin() + begin, files.rows().begin() + end, [&](const auto& row) {
+          const std::string_view file = row.record.path;
+          return file.starts_with(path) && file.substr(path.size()).find_first_of("/.") == 0;
+        }));
   }
   return *std::max_element(modules.begin(), modules.end(),
                            [&](const auto& a, const auto& b) { return counts[a] < counts[b]; });
@@ -70,7 +144,22 @@ std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distr
     if (normal_name(std::string(module)) == normal_name(name)) return {std::string(module)};
     if (module[0] != '_') modules.emplace(module);
   }
+  if (modules.empty()) return modules_in_namespaces(files, distribution);
   return {modules.begin(), modules.end()};
+}
+
+std::vector<std::string> modules_of_entry_points(const World& world,
+                                                 const Distribution& distribution) {
+  constexpr uint64_t kLargest = uint64_t{1} << 20;
+  const auto text = world.tree.read_text(distribution.metadata + "/entry_points.txt", kLargest);
+  std::vector<std::string> modules;
+  for (const EntryPoint& entry : parse_entry_points(text.value_or(""))) {
+    std::string module = entry.call.substr(0, entry.call.find(':'));
+    if (modules.size() < kMostOfEntryPoints && is_module(module, '.') &&
+        std::find(modules.begin(), modules.end(), module) == modules.end())
+      modules.push_back(std::move(module));
+  }
+  return modules;
 }
 
 ExaminedModules find_examined_modules(const World& world) {
@@ -90,7 +179,7 @@ ExaminedModules find_examined_modules(const World& world) {
         }))
       continue;
     const std::string module = main_module(files, one, modules);
-    const auto spec = finder.find_top_level(module);
+    const auto spec = finder.find_dotted(module);
     if (!spec || spec->kind == python::ModuleKind::kNamespace) continue;
     (all[one].native_files.empty() ? found.alone : native).push_back(module);
   }

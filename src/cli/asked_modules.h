@@ -11,9 +11,14 @@
 namespace cohabit {
 
 // What a user of the distribution would import: the module of its name, else all that do not begin
-// with an underscore.
+// with an underscore; of one that is in a namespace alone (PEP 420) "google.cloud.storage", the
+// outermost of its packages, a few of them at most. Packages in namespaces that are an empty file
+// are none.
 std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distribution,
                                      const std::string& name);
+// Modules besides those that its entry points name, those of scripts first, a few at most.
+std::vector<std::string> modules_of_entry_points(const World& world,
+                                                 const Distribution& distribution);
 
 // Paired are the frameworks, then other distributions with native files that were asked for, where
 // these are few; the rest of what was asked for is looked at alone.

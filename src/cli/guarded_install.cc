@@ -178,14 +178,18 @@ bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distribut
     say_guarding("not run again: {}", broken.error().message);
     return false;
   }
-  std::set<std::string> culprits;
+  std::set<std::string> culprits, others;
   for (const RunsAround::Broken& one : *broken) {
     say_guarding("`import {}` worked and does not any more: {}", one.imports,
                  report::printable(one.how));
-    for (const PackageChange& change : one.used)
+    for (const PackageChange& change : one.blamed.empty() ? one.used : one.blamed)
       if (change.before != change.after) culprits.insert(culprit(change, changes, after));
+    for (const PackageChange& change : one.used)
+      if (change.before != change.after) others.insert(culprit(change, changes, after));
   }
   for (const std::string& sentence : culprits) say_guarding("it came with: {}", sentence);
+  for (const std::string& sentence : others)
+    if (!culprits.contains(sentence)) say_guarding("it uses this too, which changed: {}", sentence);
   return !broken->empty();
 }
 

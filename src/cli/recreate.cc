@@ -196,10 +196,15 @@ Result<Wanted> want_pylock(const std::string& path, const std::string& text,
   return wanted;
 }
 
+// Whatever it is called: no line of a requirements file is so.
+bool is_pylock(const std::string& text) {
+  return text.starts_with("lock-version = ") || text.find("\nlock-version = ") != text.npos;
+}
+
 Result<Wanted> want_file(const std::string& path, const Interpreter& python) {
   const auto text = read_file(path, kLargestLock);
   if (!text) return tl::unexpected<Error>(text.error());
-  if (path.ends_with(".toml")) return want_pylock(path, *text, python);
+  if (path.ends_with(".toml") || is_pylock(*text)) return want_pylock(path, *text, python);
   if (path.ends_with(".yml") || path.ends_with(".yaml"))
     return fail(
         fmt::format("{}: an environment.yml has no hashes; `conda env create` reads it", path));

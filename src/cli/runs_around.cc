@@ -4,12 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "base/rows.h"
 #include "cli/asked_modules.h"
+#include "cli/guarded_install.h"
 #include "cli/used_distributions.h"
 #include "cli/verify_runs.h"
 #include "facts/python/requirement.h"
 #include "findings/environment.h"
+#include "report/printable.h"
 
 namespace cohabit {
 namespace {
@@ -47,20 +51,65 @@ bool has_failed(const VerifiedRow& row) {
   return row.run.outcome != Outcome::kOk;
 }
 
+// After the install. An exception may be of the moment (a server that does not answer, a file that
+// another process holds); a crash or a wrong value once is once too often.
+Result<std::vector<VerifiedRow>> run_after_install(
+    const World& world, const std::vector<Imports>& orders,
+    const std::map<std::string, std::string>& verdicts, RunsAround::Known known) {
+  auto rows = run(world, orders, verdicts, known);
+  if (!rows) return rows;
+  std::vector<Imports> again;
+  for (const VerifiedRow& row : *rows)
+    if (row.run.outcome == Outcome::kException) again.push_back(row.imports);
+  auto second = run(world, again, verdicts, RunsAround::Known::kNothing);
+  if (!second) return second;
+  auto repeated = second->begin();
+  for (VerifiedRow& row : *rows) {
+    if (row.run.outcome != Outcome::kException) continue;
+    if (!has_failed(*repeated))
+      say_guarding("`import {}` failed once, and works when it is run again: {}",
+                   text_of(row.imports), report::printable(row.run.detail));
+    row = std::move(*repeated++);
+  }
+  return rows;
+}
+
+// "numpy.core" of "No module named 'numpy.core'": what Python puts into quotes.
+std::vector<std::string> quoted_names(const std::string& text) {
+  std::vector<std::string> names;
+  const std::vector<std::string_view> parts = split(text, '\'');
+  for (size_t i = 1; i + 1 < parts.size(); i += 2) names.emplace_back(parts[i]);
+  return names;
+}
+
 }  // namespace
 
+void RunsAround::add_brought(const World& world, const InstalledFiles& files) {
+  const std::vector<Distribution>& all = world.distributions.all();
+  for (const InstalledFiles::Row& row : files.rows())
+    if (const std::string_view module = import_name(row.record.path); !module.empty())
+      brought_[normal_name(all[row.distribution].name)].emplace(module);
+  for (uint32_t i = 0; i < all.size(); i++)
+    if (Names& modules = brought_[normal_name(all[i].name)]; modules.empty())
+      for (std::string& module : own_modules(files, i, all[i].name))
+        modules.insert(std::move(module));
+}
+
 // Many packages require a few: what is nearest to a change is what it breaks.
-std::vector<Imports> RunsAround::add_own(const World& world, const Names& expected) {
+std::vector<Imports> RunsAround::add_own(const World& world, const InstalledFiles& files,
+                                         const Names& expected) {
   constexpr size_t kMostPackages = 24;
-  const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
   std::vector<Imports> added;
   std::vector<uint32_t> users = users_of(world, expected);
   if (users.size() > kMostPackages) users.resize(kMostPackages);
   for (const uint32_t one : users) {
-    const std::string& name = world.distributions.all()[one].name;
-    Names names = {normal_name(name)};
+    const Distribution& distribution = world.distributions.all()[one];
+    Names names = {normal_name(distribution.name)};
     add_required(world, names, true);
-    for (std::string& module : own_modules(files, one, name)) {
+    std::vector<std::string> modules = own_modules(files, one, distribution.name);
+    for (std::string& module : modules_of_entry_points(world, distribution))
+      modules.push_back(std::move(module));
+    for (std::string& module : modules) {
       if (!uses_.try_emplace(module, names).second) continue;  // a framework
       own_.insert(module);
       added.push_back({std::move(module)});
@@ -72,7 +121,41 @@ std::vector<Imports> RunsAround::add_own(const World& world, const Names& expect
 // Its package is gone, or has no such module any more: that is what was installed, and who needs
 // the module is run too.
 bool RunsAround::has_left(const std::string& module, World& world) const {
-  return own_.contains(module) && !finder_of(world).find_top_level(module);
+  return own_.contains(module) && !finder_of(world).find_dotted(module);
+}
+
+std::vector<PackageChange> RunsAround::blamed_by(const VerifiedRun& run,
+                                                 const std::vector<PackageChange>& used,
+                                                 const World& world,
+                                                 const InstalledFiles& files) const {
+  std::vector<PackageChange> blamed;
+  const auto blame_if = [&](auto is_meant) {
+    if (blamed.empty())
+      std::copy_if(used.begin(), used.end(), std::back_inserter(blamed), is_meant);
+  };
+  const std::vector<std::string> names = quoted_names(run.exception);
+  const auto is_named = [&](const std::string& module) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name.starts_with(module) &&
+             (name.size() == module.size() || name[module.size()] == '.');
+    });
+  };
+  blame_if([&](const PackageChange& change) {
+    const auto modules = brought_.find(normal_name(change.name));
+    return modules != brought_.end() &&
+           std::any_of(modules->second.begin(), modules->second.end(), is_named);
+  });
+  const std::vector<Distribution>& all = world.distributions.all();
+  std::map<std::string, Names> owners;  // by file
+  for (const std::string& file : run.raised_in) owners[file];
+  for (const InstalledFiles::Row& row : files.rows())
+    if (const auto owned = owners.find(files.path_of(row)); owned != owners.end())
+      owned->second.insert(normal_name(all[row.distribution].name));
+  for (const std::string& file : run.raised_in)
+    blame_if([&](const PackageChange& change) {
+      return owners[file].contains(normal_name(change.name));
+    });
+  return blamed;
 }
 
 Result<void> RunsAround::run_before(const std::string& python,
@@ -94,8 +177,10 @@ Result<void> RunsAround::run_before(const std::string& python,
     return verdict == verdicts.end() || verdict->second != "sound" ||
            std::none_of(imports.begin(), imports.end(), may_change);
   });
+  const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
+  add_brought(world, files);
   if (expected)
-    for (Imports& imports : add_own(world, *expected)) orders.push_back(std::move(imports));
+    for (Imports& imports : add_own(world, files, *expected)) orders.push_back(std::move(imports));
   const auto rows = run(world, orders, verdicts, Known::kMayBe);
   if (!rows) return tl::unexpected<Error>(rows.error());
   for (const VerifiedRow& row : *rows)
@@ -124,12 +209,18 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
   std::erase_if(orders, [&](const Imports& imports) {
     return used_by(imports).empty() || has_left(imports[0], world);
   });
-  const auto rows = run(world, orders, verdicts_, known);
+  const auto rows = run_after_install(world, orders, verdicts_, known);
   if (!rows) return tl::unexpected<Error>(rows.error());
   std::vector<Broken> broken;
-  for (const VerifiedRow& row : *rows)
-    if (has_failed(row))
-      broken.push_back({text_of(row.imports), row.run.detail, used_by(row.imports)});
+  if (std::none_of(rows->begin(), rows->end(), has_failed)) return broken;
+  const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
+  add_brought(world, files);
+  for (const VerifiedRow& row : *rows) {
+    if (!has_failed(row)) continue;
+    std::vector<PackageChange> used = used_by(row.imports);
+    std::vector<PackageChange> blamed = blamed_by(row.run, used, world, files);
+    broken.push_back({text_of(row.imports), row.run.detail, std::move(used), std::move(blamed)});
+  }
   return broken;
 }
 
@@ -147,11 +238,11 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_own(
       std::vector<Imports> imports;
       for (std::string& module : own_modules(files, i, change.name))
         imports.push_back({std::move(module)});
-      const auto rows = run(world, imports, {}, known);
+      const auto rows = run_after_install(world, imports, {}, known);
       if (!rows) return tl::unexpected<Error>(rows.error());
       // Of several modules some are for other platforms, or for what is not installed.
       if (rows->empty() || !std::all_of(rows->begin(), rows->end(), has_failed)) continue;
-      broken.push_back({text_of((*rows)[0].imports), (*rows)[0].run.detail, {change}});
+      broken.push_back({text_of((*rows)[0].imports), (*rows)[0].run.detail, {change}, {}});
     }
   return broken;
 }

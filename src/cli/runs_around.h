@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/verified_row.h"
+#include "facts/python/installed_files.h"
 #include "facts/snapshots/difference.h"
 
 namespace cohabit {
@@ -18,8 +19,8 @@ class RunsAround {
   // Runs the frameworks, alone and in pairs in both orders, as far as doctor calls the order sound
   // (`verdicts`, by "torch, tensorflow") and one of them uses a distribution that the install is
   // expected to change (`expected`: normal names; nothing: it is not known, so all). And the
-  // modules of those distributions and of what requires them, the nearest first, where it is known
-  // which.
+  // modules of those distributions and of what requires them, the nearest first, those of their
+  // entry points too, where it is known which.
   Result<void> run_before(const std::string& python,
                           const std::map<std::string, std::string>& verdicts,
                           const std::optional<std::set<std::string>>& expected);
@@ -28,11 +29,15 @@ class RunsAround {
     std::string imports;              // "torch, tensorflow"
     std::string how;                  // "signal 11 (Segmentation fault) at ..."
     std::vector<PackageChange> used;  // changes of what they use
+    // Those of `used` that the exception itself speaks of: by a module's name in it, else by the
+    // innermost file of its traceback. Empty: it tells of none.
+    std::vector<PackageChange> blamed;
   };
   // Whether what an earlier guard has run may be taken for known: not where files have changed that
   // no list of an installer tells of.
   enum class Known { kMayBe, kNothing };
-  // What worked before, comes to one of the changes, and does not work now.
+  // What worked before, comes to one of the changes, and does not work now. An exception that does
+  // not come again is told, and does not count.
   Result<std::vector<Broken>> run_after(const std::string& python,
                                         const std::vector<PackageChange>& changes, Known known);
   // What cannot be imported of these distributions.
@@ -43,11 +48,16 @@ class RunsAround {
  private:
   using Uses = std::map<std::string, std::set<std::string>>;
 
-  std::vector<std::vector<std::string>> add_own(const World& world,
+  std::vector<std::vector<std::string>> add_own(const World& world, const InstalledFiles& files,
                                                 const std::set<std::string>& expected);
+  void add_brought(const World& world, const InstalledFiles& files);
   bool has_left(const std::string& module, World& world) const;
+  std::vector<PackageChange> blamed_by(const VerifiedRun& run,
+                                       const std::vector<PackageChange>& used, const World& world,
+                                       const InstalledFiles& files) const;
 
-  Uses uses_;  // by module: normal names of the distributions that its import comes to
+  Uses brought_;  // by normal name of a distribution: the top-level modules, before and after
+  Uses uses_;     // by module: normal names of the distributions that its import comes to
   std::set<std::string> own_;  // modules that are no frameworks
   std::vector<std::vector<std::string>> worked_;
   std::map<std::string, std::string> verdicts_;

@@ -274,11 +274,13 @@ def test_what_is_not_equal_is_named(filled, run, tmp_path: Path):
     assert "2 differ" in done.stdout
 
 
-@pytest.mark.parametrize("format", ["pylock", "requirements"])
-def test_recreated_from_a_file(filled, run, tmp_path: Path, format: str):
+@pytest.mark.parametrize("format, name", [("pylock", "pylock.toml"), ("pylock", "locked"), ("requirements", "requirements.txt")])
+def test_recreated_from_a_file(filled, run, tmp_path: Path, format: str, name: str):
+    """Of either kind, whatever it is called."""
     environment, index = filled
-    out = tmp_path / ("pylock.toml" if format == "pylock" else "requirements.txt")
-    run(environment, "export", environment.root, "--format", format, "--index-url", index.address(), "--out", out)
+    written = tmp_path / ("pylock.toml" if format == "pylock" else name)
+    run(environment, "export", environment.root, "--format", format, "--index-url", index.address(), "--out", written)
+    out = written.rename(tmp_path / name)
     done = run(environment, "recreate", out, tmp_path / "again", "--env", environment.root, "--index-url", index.address(),
                code=None)
     site = next((tmp_path / "again").glob("lib/python3*/site-packages"))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -187,9 +188,12 @@ def test_the_lock_is_the_installers_too(environment, call, cohabit: str, tmp_pat
                           stderr=subprocess.DEVNULL) as process:
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)
-        assert "wait" in call(environment, "snapshot", "x", code=2).stderr
+        said = call(environment, "snapshot", "x", code=2).stderr
+        assert f"process {process.pid} (" in said and "wait" in said
         process.kill()
-    assert "wait" in call(environment, "restore", code=2).stderr
+    said = call(environment, "restore", code=2).stderr
+    left = int(re.search(r"`kill (\d+)` ends it", said)[1])
+    assert left != process.pid and b"uninstall" in Path(f"/proc/{left}/cmdline").read_bytes() and "wait" in said
     go.touch()
     while call(environment, "snapshots", code=None).returncode:
         time.sleep(0.05)
@@ -238,7 +242,8 @@ def test_real_pip_and_wheels(call, cohabit: str, tmp_path: Path) -> None:
 UNFIT = "from one import gone\n"
 
 
-@pytest.mark.parametrize("broken", ["itself", "who needs it", "two levels up", "in an extra", ""])
+@pytest.mark.parametrize("broken", ["itself", "who needs it", "two levels up", "in an extra", "in a namespace", "behind a script",
+                                    "a plugin", ""])
 def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: str) -> None:
     """No framework and no requirement speaks of it: that what worked before the install is run again does."""
     root = tmp_path / "env"
@@ -252,8 +257,15 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
                {"four/__init__.py": UNFIT if broken == "in an extra" else "",
                 "four-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: four\nVersion: 1.0\nProvides-Extra: low\n"
                                                "Requires-Dist: one; extra == 'low'\n"})
+    make_wheel(tmp_path, "five", "1.0", ("one",), {
+        "space/five/__init__.py": UNFIT if broken == "in a namespace" else "fine = 1\n", "five/__init__.py": None,
+        "five/__main__.py": None})
+    entry = f"[console_scripts]\nsix = six_of_tests.tool:main\n[plugins]\np = plugin_of_six\n"
+    make_wheel(tmp_path, "six_of_tests", "1.0", ("one",), {
+        "six_of_tests/tool.py": UNFIT if broken == "behind a script" else "", "six_of_tests-1.0.dist-info/entry_points.txt": entry,
+        "plugin_of_six.py": UNFIT if broken == "a plugin" else ""})
     make_wheel(tmp_path, "never", "1.0", ("one",), {"never/__init__.py": "import there_is_no_such_module\n"})
-    call(root, "guard", "--", *install, "three", "never", "one", "four[low]")
+    call(root, "guard", "--", *install, "three", "never", "one", "four[low]", "five", "six_of_tests")
     before = world.walk(root)
     newer = "raise RuntimeError('built for another')\n" if broken == "itself" else ""
     make_wheel(tmp_path, "one", "2.0", more={"one/__init__.py": newer})
@@ -262,10 +274,45 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
     if not broken:
         assert "nothing that was looked at is worse" in done.stderr
         return
-    module = {"itself": "one", "who needs it": "two", "two levels up": "three", "in an extra": "four"}[broken]
+    module = {"itself": "one", "who needs it": "two", "two levels up": "three", "in an extra": "four", "in a namespace": "space.five",
+              "behind a script": "six_of_tests.tool", "a plugin": "plugin_of_six"}[broken]
     assert f"`import {module}` worked and does not any more: " in done.stderr
     assert "it came with: one 1.0 -> 2.0" in done.stderr
     assert world.differences(before, world.walk(root)) == {}
+
+
+def test_what_the_exception_speaks_of_is_named_first(call, tmp_path: Path) -> None:
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    make_wheel(tmp_path, "left", "1.0")
+    make_wheel(tmp_path, "right", "1.0", more={"right/__init__.py": "gone = 1\n"})
+    make_wheel(tmp_path, "deep", "1.0")
+    make_wheel(tmp_path, "user", "1.0", ("left", "right"), {"user/__init__.py": "import left\nfrom right import gone\n"})
+    make_wheel(tmp_path, "other", "1.0", ("left", "deep"), {"other/__init__.py": "import left, deep\n"})
+    call(root, "guard", "--", *install, "user", "other")
+    for name in ("left", "right"):
+        make_wheel(tmp_path, name, "2.0")
+    make_wheel(tmp_path, "deep", "2.0", more={"deep/__init__.py": "1 / 0\n"})
+    said = call(root, "guard", "--", *install, "-U", "left", "right", code=1).stderr
+    assert "it came with: right 1.0 -> 2.0" in said and "it uses this too, which changed: left 1.0 -> 2.0" in said
+    said = call(root, "guard", "--", *install, "-U", "left", "deep", code=1).stderr
+    assert "it came with: deep 1.0 -> 2.0" in said and "it came with: left" not in said
+
+
+def test_an_exception_of_the_moment_is_no_reason(call, tmp_path: Path) -> None:
+    root, count = tmp_path / "env", tmp_path / "count"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    make_wheel(tmp_path, "one", "1.0")
+    every_second = (f"import os\nopen({str(count)!r}, 'ab').write(b'x')\n"
+                    f"if os.path.getsize({str(count)!r}) % 2 == 0: raise OSError('no answer')\n")
+    make_wheel(tmp_path, "user", "1.0", ("one",), {"user/__init__.py": every_second})
+    subprocess.run([*install, "user"], check=True, capture_output=True)
+    make_wheel(tmp_path, "one", "2.0")
+    done = call(root, "guard", "--", *install, "-U", "one")
+    assert "`import user` failed once, and works when it is run again: OSError: no answer" in done.stderr
+    assert count.stat().st_size == 3 and list(root.glob("lib/python3*/site-packages/one-2.0.dist-info"))
 
 
 @pytest.mark.parametrize("mode", ["clone", "copy", "hardlink", "symlink"])
@@ -364,7 +411,7 @@ def test_what_does_not_fit_is_kept_if_it_works(pinned, call, works: bool) -> Non
 
 
 def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ...] = (),
-               more: dict[str, str] | None = None) -> Path:
+               more: dict[str, str | None] | None = None) -> Path:
     wheel = directory / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
@@ -373,7 +420,7 @@ def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ..
              f"{info}/METADATA": metadata + "".join(f"Requires-Dist: {text}\n" for text in requires),
              f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
              f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:__name__\n"}
-    files |= more or {}
+    files = {path: content for path, content in (files | (more or {})).items() if content is not None}
     lines = [world.record_line(path, content.encode()) for path, content in files.items()]
     files[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""])
     with zipfile.ZipFile(wheel, "w") as archive:

@@ -112,13 +112,19 @@ def test_steps_stop_at_the_one_that_breaks(with_pip: Path, call, tmp_path: Path)
     assert "step 2 of 2: three" in done.stderr and installed(with_pip) == {"one-2.0", "two-0.5", "three-1.0"}
 
 
-@pytest.mark.parametrize("option", ["-r", "--requirement="])
-def test_a_file_behind_its_option(with_pip: Path, call, tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize("option, encoding", [("-r", "utf-8-sig"), ("--requirement=", "utf-8-sig"), ("-r", "utf-16")])
+def test_a_file_behind_its_option(with_pip: Path, call, tmp_path: Path, option: str, encoding: str) -> None:
+    """With the mark that editors of Windows put in front, which pip goes by."""
     requirements = write_requirements(tmp_path)
-    requirements.write_text("\ufeff" + requirements.read_text())
+    requirements.write_text(requirements.read_text(), encoding=encoding)
     done = call(with_pip, "guard", "--step", "--", str(with_pip / "bin/python"), "-m", "pip", "install", f"{option}{requirements}",
                 code=1)
     assert "step 1 of 4: one==1.0\n" in done.stderr and installed(with_pip) == {"one-1.0", "two-0.5"}
+
+
+def test_half_a_character_is_no_text(with_pip: Path, call, tmp_path: Path) -> None:
+    (tmp_path / "half.txt").write_bytes("one\n".encode("utf-16")[:-1])
+    assert "half.txt: begins as UTF-16" in call(with_pip, "guard", "--step", "-r", str(tmp_path / "half.txt"), code=125).stderr
 
 
 def test_a_wrong_hash_stops_a_step(with_pip: Path, call, tmp_path: Path) -> None:

@@ -43,6 +43,14 @@ def test_the_module_that_has_most_files(cohabit: str, env: Env) -> None:  # noqa
     assert orders(cohabit, env) == {"second": "sound"}
 
 
+def test_packages_in_a_namespace(cohabit: str, env: Env) -> None:  # noqa: F811
+    """PEP 420: nothing is at the top but a directory that belongs to nobody. The outermost packages count, and modules beside them."""
+    distribution(env, "space-part", {"space/part/__init__.py": "import nothing_of_this_name\n", "space/part/inner/__init__.py": "",
+                                     "space/_own/__init__.py": ""})
+    distribution(env, "other", {"space/wide/other.py": "", "docs/read.py": "", "other-data/x/y.py": ""})
+    assert orders(cohabit, env) == {"space.part": "unsound", "space.wide.other": "sound"}
+
+
 def test_native_ones_in_pairs_where_they_are_few(cohabit: str, env: Env) -> None:  # noqa: F811
     distribution(env, "aa", {"aa/__init__.py": "", "aa/lib.so": ""})
     distribution(env, "bb", {"bb/__init__.py": "", "bb/lib.so": ""})

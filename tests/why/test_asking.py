@@ -1,12 +1,15 @@
 """What is asked besides a text: an environment, a command that is run, an exception of a Python program."""
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import resource
 import signal
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 from pathlib import Path
@@ -195,7 +198,7 @@ def test_a_command_ends_when_nobody_reads_it(restored: bool, cohabit: str) -> No
     assert (code, said) == (128 + signal.SIGPIPE, "") if restored else (code == 1 and "yes: " in said)
 
 
-# As a terminal sends it, to all of them, and as another process does. The program says its number when it waits.
+# The program says its number when it waits.
 WAITING = """import os, sys, time
 try:
     print({said!r}); print(os.getpid(), flush=True); time.sleep(600)
@@ -204,22 +207,27 @@ finally:
 """
 
 
-def interrupted(command: list[str], to_all: bool) -> tuple[int, list[str], str, int]:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+def interrupted(command: list[str], at_terminal: bool) -> tuple[int, list[str], str, int]:
+    """Ended by Ctrl-C at its controlling terminal, which reaches every process of it, or by a signal to the process alone."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                          preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
+        os.close(slave)
         said = process.stdout.readline()
         child = int(process.stdout.readline())
-        os.killpg(process.pid, signal.SIGINT) if to_all else process.send_signal(signal.SIGINT)
+        os.write(master, b"\x03") if at_terminal else process.send_signal(signal.SIGINT)
         out, err = process.communicate()
+    os.close(master)
     return process.returncode, [said, out], err, child
 
 
-@pytest.mark.parametrize("to_all", [True, False], ids=["terminal", "process"])
+@pytest.mark.parametrize("at_terminal", [True, False], ids=["terminal", "process"])
 @pytest.mark.parametrize("said", ["step 1", MISSING.strip()], ids=["healthy", "failing"])
-def test_an_interrupt_is_as_without_us(said: str, to_all: bool, cohabit: str) -> None:
+def test_an_interrupt_is_as_without_us(said: str, at_terminal: bool, cohabit: str) -> None:
     """The same words, each once, the shell's exit code for the signal, nobody left; explained is what failed before."""
     command = [sys.executable, "-c", WAITING.format(said=said)]
-    code, out, err, _ = interrupted(command, to_all)
-    ours, our_out, our_err, child = interrupted([cohabit, "why", "--", *command], to_all)
+    code, out, err, _ = interrupted(command, at_terminal)
+    ours, our_out, our_err, child = interrupted([cohabit, "why", "--", *command], at_terminal)
     assert (code, ours) == (-signal.SIGINT, 128 + signal.SIGINT)
     assert our_out == out == [said + "\n", "its last words\n"]
     assert our_err.startswith(err) and err.endswith("KeyboardInterrupt\n")

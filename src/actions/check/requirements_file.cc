@@ -1,10 +1,12 @@
 #include "actions/check/requirements_file.h"
 
 #include <fmt/format.h>
+#include <iconv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -57,6 +59,24 @@ std::string value_of(const std::string& line, std::string_view brief, std::strin
   return std::string(rest);
 }
 
+// As pip does: by the mark at its beginning (Windows' PowerShell writes UTF-16 by `>`). Nothing: it
+// is not what the mark says.
+std::optional<std::string> decode(const std::string& text) {
+  if (!text.starts_with("\xff\xfe") && !text.starts_with("\xfe\xff")) return text;
+  const iconv_t converter = ::iconv_open("UTF-8", "UTF-16");
+  if (converter == reinterpret_cast<iconv_t>(-1)) return std::nullopt;
+  std::string decoded(text.size() * 2, '\0');  // of two bytes at most three
+  std::string from = text;
+  char* in = from.data();
+  char* out = decoded.data();
+  size_t in_left = from.size(), out_left = decoded.size();
+  const bool done = ::iconv(converter, &in, &in_left, &out, &out_left) != static_cast<size_t>(-1);
+  ::iconv_close(converter);
+  if (!done) return std::nullopt;
+  decoded.resize(decoded.size() - out_left);
+  return decoded;
+}
+
 // Files that a file names lie beside it.
 std::string beside(const std::string& file, const std::string& name) {
   const std::string directory = directory_of(file);
@@ -91,7 +111,10 @@ Result<void> read_file_lines(const std::string& path, int nesting, RequirementLi
     return fail(fmt::format("{}: files that name each other {} deep", path, kMaxNesting));
   const auto text = read_file(path, kMaxFile);
   if (!text) return tl::unexpected<Error>(text.error());
-  return read_lines(*text, path, nesting, lines);
+  const auto decoded = decode(*text);
+  if (!decoded)
+    return fail(fmt::format("{}: begins as UTF-16 and is none: write it again, as UTF-8", path));
+  return read_lines(*decoded, path, nesting, lines);
 }
 
 }  // namespace

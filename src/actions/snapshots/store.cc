@@ -14,6 +14,7 @@
 #include <random>
 #include <utility>
 
+#include "actions/processes.h"
 #include "base/changes.h"
 #include "base/read_file.h"
 #include "base/rows.h"
@@ -30,6 +31,20 @@ int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+// The one that took the lock has written its number into it; its installer has the lock too, and
+// may live longer.
+std::string who_changes(const std::string& lock, const std::string& prefix) {
+  const std::string written = Tree("").read_text(lock, 4096).value_or("");
+  const std::vector<pid_t> users = find_users_of(lock);
+  if (users.empty()) return fmt::format("another process is changing {}", prefix);
+  for (const pid_t user : users)
+    if (std::to_string(user) == written)
+      return fmt::format("{} is changing {}", describe_process(user), prefix);
+  return fmt::format(
+      "{}, which is left of a cohabit that was killed (`kill {}` ends it), changes {}",
+      describe_process(users[0]), users[0], prefix);
 }
 
 template <class Number>
@@ -109,15 +124,9 @@ Result<void> Store::take_lock(Access access) {
   if (lock_ < 0 && !changes && errno == ENOENT) return {};
   if (lock_ < 0) return fail(fmt::format("cannot open {}: {}", file, std::strerror(errno)));
   if (::flock(lock_, (changes ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
-    const auto holder = Tree("").read_text(file, 4096);
-    const std::string who = holder && !holder->empty()
-                                ? fmt::format("process {}", escape_field(*holder))
-                                : "another process";
     ::close(std::exchange(lock_, -1));
     return fail(
-        fmt::format("{} is changing {} at this moment (or the installer that it started "
-                    "still runs): wait until it has ended",
-                    who, prefix_));
+        fmt::format("{} at this moment: wait until it has ended", who_changes(file, prefix_)));
   }
   if (changes && ::ftruncate(lock_, 0) == 0) {
     const std::string me = std::to_string(::getpid());

@@ -1,5 +1,6 @@
 #include "facts/python/entry_points.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/rows.h"
@@ -23,21 +24,31 @@ std::string call_of(std::string_view value) {
 
 }  // namespace
 
-std::vector<Script> parse_scripts(std::string_view entry_points) {
-  std::vector<Script> scripts;
-  bool is_wanted = false;
-  for (const std::string_view text : split(entry_points, '\n')) {
-    const std::string_view line = trim(text);
+std::vector<EntryPoint> parse_entry_points(std::string_view text) {
+  std::vector<EntryPoint> entries;
+  std::string_view group;
+  for (const std::string_view raw : split(text, '\n')) {
+    const std::string_view line = trim(raw);
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line[0] == '[') {
-      is_wanted = line == "[console_scripts]" || line == "[gui_scripts]";
+      group = line.ends_with(']') ? trim(line.substr(1, line.size() - 2)) : std::string_view();
       continue;
     }
     const size_t equal = line.find('=');
-    if (!is_wanted || equal == line.npos) continue;
-    Script script{std::string(trim(line.substr(0, equal))), call_of(line.substr(equal + 1))};
-    if (is_plain(script.name) && is_plain(script.call)) scripts.push_back(std::move(script));
+    if (equal == line.npos) continue;
+    entries.push_back({std::string(group), std::string(trim(line.substr(0, equal))),
+                       call_of(line.substr(equal + 1))});
   }
+  std::stable_partition(entries.begin(), entries.end(),
+                        [](const EntryPoint& entry) { return entry.is_script(); });
+  return entries;
+}
+
+std::vector<Script> parse_scripts(std::string_view text) {
+  std::vector<Script> scripts;
+  for (EntryPoint& entry : parse_entry_points(text))
+    if (entry.is_script() && is_plain(entry.name) && is_plain(entry.call))
+      scripts.push_back({std::move(entry.name), std::move(entry.call)});
   return scripts;
 }
 
