@@ -110,6 +110,36 @@ def interpreter_identity(interpreter: str) -> str:
                                               capture_output=True, text=True).stdout.strip()
 
 
+def need_space(what: str, place: Path, gigabytes: float) -> None:
+    free = shutil.disk_usage(place).free / 1e9
+    needed = gigabytes + SPARE_GIGABYTES
+    if free < needed:
+        raise Unavailable(f"making {what} takes up to {needed} GB in {place}, and {free:.1f} GB are free")
+
+
+def fill(home: Path, interpreter: str, requirements: list[str]) -> None:
+    """Makes a virtual environment with these in an empty place; leaves nothing there that is half made."""
+    env = uv_environment()
+    try:
+        subprocess.run([uv(), "venv", "-q", "-p", interpreter, str(home)], check=True, env=env)
+        install = [uv(), "pip", "install", "-q", "-p", str(home / "bin" / "python"), *requirements]
+        for attempt in range(3):  # an index may stumble
+            if subprocess.run(install, env=env).returncode == 0:
+                break
+            time.sleep(5 * attempt)
+        else:
+            raise SystemExit(f"uv could not install {' '.join(requirements)}; see its messages above")
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+
+
+def make_at(home: Path, python: str, requirements: list[str], gigabytes: float) -> None:
+    """One that is the caller's own, to change and to remove: of hard links into uv's cache, where that is on the same disk."""
+    need_space(f"an environment of {' '.join(requirements)}", home.parent, gigabytes)
+    fill(home, find_interpreter(python), requirements)
+
+
 def make(name: str, spec: dict) -> Path:
     """The directory of the environment, made if it is not there."""
     interpreter = find_interpreter(spec["python"])
@@ -124,27 +154,10 @@ def make(name: str, spec: dict) -> Path:
             print(f"removing a half-made environment: {home}", file=sys.stderr)
             shutil.rmtree(home)
         home.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(home.parent).free / 1e9
-        needed = spec["gigabytes"] + SPARE_GIGABYTES
-        if free < needed:
-            raise Unavailable(f"making environment {name} takes up to {needed} GB in "
-                              f"{cache_root()}, and {free:.1f} GB are free")
+        need_space(f"environment {name}", home.parent, spec["gigabytes"])
         print(f"making environment {name} (Python {spec['python']}): "
               f"{' '.join(spec['requirements'])}", file=sys.stderr)
-        env = uv_environment()
-        try:
-            subprocess.run([uv(), "venv", "-q", "-p", interpreter, str(home)], check=True, env=env)
-            install = [uv(), "pip", "install", "-q", "-p", str(home / "bin" / "python"),
-                       *spec["requirements"]]
-            for attempt in range(3):  # an index may stumble
-                if subprocess.run(install, env=env).returncode == 0:
-                    break
-                time.sleep(5 * attempt)
-            else:
-                raise SystemExit(f"uv could not install {name}; see its messages above")
-        except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
-            raise
+        fill(home, interpreter, spec["requirements"])
         complete.write_text(uuid.uuid4().hex + "\n")
     return home
 

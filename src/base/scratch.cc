@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,7 +14,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
+#include <set>
+#include <system_error>
 
 namespace cohabit {
 namespace {
@@ -88,11 +93,39 @@ std::string temporary_directory() {
   return set && *set == '/' ? set : "/tmp";
 }
 
-std::string make_directory(const std::string& name, const std::string& parent) {
-  std::string path = parent + "/" + name + "-XXXXXX";
-  if (!::mkdtemp(path.data())) return "";
-  char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) ? resolved : path;
+// A lock of the directory; -1: another process has it, or it is not ours, or it is gone meanwhile.
+int lock_directory(const std::string& path) {
+  const int directory =
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  struct stat locked{}, named{};
+  if (directory >= 0 && ::fstat(directory, &locked) == 0 && locked.st_uid == ::geteuid() &&
+      ::flock(directory, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+      named.st_dev == locked.st_dev && named.st_ino == locked.st_ino)
+    return directory;
+  if (directory >= 0) ::close(directory);
+  return -1;
+}
+
+// mkdtemp's six letters.
+constexpr size_t kRandom = 6;
+
+// One look of a process at a place is enough.
+void remove_abandoned(const std::string& name, const std::string& parent) {
+  static std::mutex mutex;
+  static std::set<std::string> seen;
+  const std::lock_guard lock(mutex);
+  const std::string begin = name + "-";
+  if (!seen.insert(parent + "/" + begin).second) return;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(parent, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string one = at->path().filename().string();
+    if (one.size() != begin.size() + kRandom || !one.starts_with(begin)) continue;
+    const int locked = lock_directory(at->path().string());
+    if (locked < 0) continue;
+    remove_tree(at->path().c_str());
+    ::close(locked);
+  }
 }
 
 }  // namespace
@@ -104,9 +137,21 @@ void remove_tree(const char* path) {
 ScratchDirectory::ScratchDirectory(const std::string& name)
     : ScratchDirectory(name, temporary_directory()) {}
 
-ScratchDirectory::ScratchDirectory(const std::string& name, const std::string& parent)
-    : path_(make_directory(name, parent)) {
+ScratchDirectory::ScratchDirectory(const std::string& name, const std::string& parent) {
+  remove_abandoned(name, parent);
+  make(name, parent);
   remember();
+}
+
+void ScratchDirectory::make(const std::string& name, const std::string& parent) {
+  constexpr int kMostTries = 5;  // another process takes it for abandoned before it is locked
+  for (int i = 0; i < kMostTries && lock_ < 0; i++) {
+    std::string path = parent + "/" + name + "-XXXXXX";
+    if (!::mkdtemp(path.data())) return;
+    lock_ = lock_directory(path);
+    char resolved[PATH_MAX];
+    if (lock_ >= 0) path_ = ::realpath(path.c_str(), resolved) ? resolved : path;
+  }
 }
 
 void ScratchDirectory::remember() {
@@ -124,6 +169,7 @@ void ScratchDirectory::remember() {
 ScratchDirectory::~ScratchDirectory() {
   if (path_.empty()) return;
   remove_tree(path_.c_str());
+  ::close(lock_);
   if (slot_ >= 0) slots[static_cast<size_t>(slot_)].used.store(false);
 }
 

@@ -10,7 +10,9 @@ namespace cohabit {
 void remove_tree(const char* path);
 
 // An empty directory in $TMPDIR, or /tmp, that goes when it does, or when SIGINT, SIGTERM or SIGHUP
-// end the process (as ever, unless it ignores or handles them). Without links in its path.
+// end the process (as ever, unless it ignores or handles them). Without links in its path. What a
+// process that was killed has left of the same name in the same place goes with the next one: while
+// it is used a directory is locked (flock).
 class ScratchDirectory {
  public:
   explicit ScratchDirectory(const std::string& name);
@@ -21,9 +23,11 @@ class ScratchDirectory {
   const std::string& path() const { return path_; }  // empty: it could not be made
 
  private:
+  void make(const std::string& name, const std::string& parent);
   void remember();
 
   std::string path_;
+  int lock_ = -1;
   int slot_ = -1;
 };
 

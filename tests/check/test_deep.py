@@ -1,6 +1,7 @@
 """`--deep`: the resulting environment is made beside the present one and examined; and guard asks before it installs."""
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -45,6 +46,20 @@ def test_what_only_the_files_tell(environment, ask, tmp_path: Path):
     assert ".cohabit-check" not in str(deep), "paths are those of the environment"
     assert content(environment.root) == before
     assert not list(tmp_path.glob(".cohabit-check*")), "nothing is left"
+
+
+def test_what_a_killed_check_has_left_goes_with_the_next(environment, ask, tmp_path: Path):
+    """But not what another process works in, nor what only has a like name."""
+    made.make_wheel(tmp_path / "wheels", "other", "1")
+    names = [f".cohabit-check-{end}" for end in ("aAbB12", "cCdD34", "longer-than-ours", "")]
+    for name in names:
+        (tmp_path / name / "lib").mkdir(parents=True)
+        (tmp_path / name / "lib/file").write_text("x")
+    used = os.open(tmp_path / names[1], os.O_RDONLY)
+    fcntl.flock(used, fcntl.LOCK_EX)
+    ask(environment, "other", "--no-index", "--find-links", tmp_path / "wheels", "--deep")
+    os.close(used)
+    assert sorted(path.name for path in tmp_path.glob(".cohabit-check*")) == sorted(names[1:])
 
 
 def test_what_is_broken_already_is_not_said(environment, ask, tmp_path: Path):

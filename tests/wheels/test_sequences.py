@@ -134,6 +134,48 @@ def try_sequence(sequence: tuple, home: Path, cohabit: str) -> None:
     assert world.differences(before, walk(home)) == {}
 
 
+# Of frameworks: what is there; what is asked for, with options; words of check, of guard that refuses, and of guard that takes back.
+LARGE = {
+    "cuDNN of another CUDA": (
+        "3.12", 2, ["nvidia-cudnn-cu13==9.26.0.51"], ["nvidia-cudnn-cu12==9.28.0.42"],
+        ["FI001", "nvidia-cudnn-cu12 9.28.0.42 would overwrite 22 files of nvidia-cudnn-cu13 9.26.0.51"], ["FI001"],
+        ["has overwritten 22 files", "it came with: nvidia-cudnn-cu12 9.28.0.42 added"]),
+    "tensorflow over tensorflow-cpu": (
+        "3.11", 3, ["tensorflow-cpu==2.18.0"], ["tensorflow==2.18.0"],
+        ["FI001", "tensorflow 2.18.0 would overwrite 28 files of tensorflow_cpu 2.18.0"], ["FI001"],
+        ["has overwritten 28 files", "it came with: tensorflow 2.18.0 added"]),
+    "torch replaced by a requirement": (
+        "3.10", 4, ["torch==2.1.2", "torchvision==0.16.2", "numpy<2"], ["xformers==0.0.23"],
+        ["DOWNGRADED  torch 2.1.2 -> 2.1.1", "xformers==0.0.23 -> torch==2.1.1"], ["which was not asked for"],
+        ["PY001", "it came with: torch 2.1.2 -> 2.1.1, required by xformers"]),
+    "torchvision of another torch": (
+        "3.10", 4, ["torch==2.1.2", "torchvision==0.16.2", "numpy<2"], ["--no-deps", "torchvision==0.17.0"],
+        ["PY001", "torch 2.1.2 is not what is required by torchvision 0.17.0 (==2.2.0)"], ["PY001"],
+        ["PY001", "it came with: torchvision 0.16.2 -> 0.17.0"]),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_frameworks_said_refused_and_taken_back(name: str, cohabit: str, tmp_path: Path) -> None:
+    """Hard links into uv's cache, as uv makes them: neither guard nor what it takes back may change a byte of it."""
+    python, gigabytes, there, asked, said, refused, taken_back = LARGE[name]
+    home = tmp_path / "env"
+    try:
+        environments.make_at(home, python, there, gigabytes)
+    except environments.Unavailable as reason:
+        pytest.skip(str(reason))
+    before = walk(home)
+    done = run([cohabit, "check", "--env", home, *[word for word in asked if word != "--no-deps"],
+                *(["--no-deps"] if "--no-deps" in asked else [])], 1)
+    assert all(words in done.stdout for words in said), done.stdout
+    done = run([cohabit, "guard", "--env", home, "--", *install(home, asked)], 1)
+    assert "nothing was installed" in done.stderr and all(words in done.stderr for words in refused), done.stderr
+    done = run([cohabit, "guard", "--env", home, "--", "env", "-S", " ".join(install(home, asked))], 1)
+    assert "taken back" in done.stderr and all(words in done.stderr for words in taken_back), done.stderr
+    assert world.differences(before, walk(home)) == {}
+    shutil.rmtree(home)
+
+
 def test_what_is_installed_stays_where_it_can(home: Path, cohabit: str) -> None:
     """uv forgets it when it may not build; then optax would bring the newest NumPy."""
     said = json.loads(run([cohabit, "check", "--env", home, "--format", "json", "optax==0.2.6"], 0).stdout)

@@ -28,17 +28,17 @@ constexpr uintmax_t kSmall = 64 << 10;
 const std::set<std::string, std::less<>> kLeftOut = {".cohabit", "envs", "pkgs"};
 
 // On the file system of `prefix`, or nothing.
-std::string make_beside(const std::string& prefix) {
+std::unique_ptr<ScratchDirectory> make_beside(const std::string& prefix) {
   struct stat there{};
-  if (::stat(prefix.c_str(), &there) != 0) return "";
+  if (::stat(prefix.c_str(), &there) != 0) return nullptr;
   const char* set = std::getenv("TMPDIR");
   for (const std::string& parent : {directory_of(prefix), std::string(set ? set : "/tmp")}) {
     struct stat status{};
     if (::stat(parent.c_str(), &status) != 0 || status.st_dev != there.st_dev) continue;
-    std::string place = parent + "/.cohabit-check-XXXXXX";
-    if (::mkdtemp(place.data())) return place;
+    auto made = std::make_unique<ScratchDirectory>(".cohabit-check", parent);
+    if (!made->path().empty()) return made;
   }
-  return "";
+  return nullptr;
 }
 
 bool is_written_in_place(const fs::directory_entry& file, int depth, bool in_packages) {
@@ -80,12 +80,13 @@ Result<StagedEnvironment> StagedEnvironment::make(const Interpreter& python) {
                     "a venv, or leave --deep out",
                     python.prefix));
   StagedEnvironment staged;
-  staged.prefix_ = make_beside(python.prefix);
-  if (staged.prefix_.empty())
+  staged.directory_ = make_beside(python.prefix);
+  if (!staged.directory_)
     return fail(
         fmt::format("--deep needs a directory on the file system of {}: neither the one "
                     "that holds it nor $TMPDIR will do",
                     python.prefix));
+  staged.prefix_ = staged.directory_->path();
   staged.present_prefix_ = python.prefix;
   staged.python_ = staged.prefix_ + python.executable.substr(python.prefix.size());
   std::error_code error;
@@ -126,16 +127,6 @@ Result<void> StagedEnvironment::install(const Installer& installer, const Reques
     return tl::unexpected(
         refusal_of({installer.tool == Tool::kPip ? "pip" : "uv"}, *answer, request.allow_build));
   return {};
-}
-
-StagedEnvironment::StagedEnvironment(StagedEnvironment&& other) noexcept
-    : prefix_(std::exchange(other.prefix_, "")),
-      present_prefix_(std::move(other.present_prefix_)),
-      python_(std::move(other.python_)) {}
-
-StagedEnvironment::~StagedEnvironment() {
-  std::error_code ignored;
-  if (!prefix_.empty()) fs::remove_all(prefix_, ignored);
 }
 
 }  // namespace cohabit::check

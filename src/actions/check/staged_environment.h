@@ -3,10 +3,12 @@
 // for the real install.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "actions/check/plan.h"
 #include "base/result.h"
+#include "base/scratch.h"
 #include "facts/python/interpreter.h"
 
 namespace cohabit::check {
@@ -16,8 +18,6 @@ class StagedEnvironment {
   // Fails where no directory can be made on the environment's file system, and for the system's
   // own.
   static Result<StagedEnvironment> make(const Interpreter& python);
-  StagedEnvironment(StagedEnvironment&& other) noexcept;
-  ~StagedEnvironment();
 
   // The installer is the copy's own, where it is a part of the environment.
   Result<void> install(const Installer& installer, const Request& request) const;
@@ -26,7 +26,8 @@ class StagedEnvironment {
 
  private:
   StagedEnvironment() = default;
-  std::string prefix_, present_prefix_;  // the copy's is empty: moved from
+  std::unique_ptr<ScratchDirectory> directory_;
+  std::string prefix_, present_prefix_;  // the copy's; what it is a copy of
   std::string python_;
 };
 
