@@ -210,8 +210,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   if (subject.imports.empty()) {
     const ExaminedModules modules = find_examined_modules(world);
     if (modules.all().empty()) fmt::print(stderr, "{}\n", no_framework_in(world.python->prefix));
-    examine_orders(world, modules, environment, report, &facts);
-    return {};
+    return examine_orders(world, modules, environment, report, &facts);
   }
   const Sequence planned = plan_sequence(world, subject.imports, environment);
   facts.add_to(report);

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -36,33 +35,36 @@ std::string ending(const Trace& trace) {
                              : "ended without an error";
 }
 
+std::string verdict(const report::Order& order, const sim::Simulation& simulation) {
+  if (!order.phase.empty()) return "unsound";
+  return simulation.start_error().empty() && simulation.problems().empty() ? "sound" : "unknown";
+}
+
 // Whether an import fails on a branch that only a running program decides about.
 bool may_fail(const python::Plan& plan) {
   return std::any_of(plan.undecided.begin(), plan.undecided.end(),
                      [](const python::Undecided& point) { return point.may_fail; });
 }
 
-// What no simulation of it could know.
-std::vector<std::string> unknowns_of(const Machine& machine, const Sequence& sequence,
-                                     const sim::Simulation& simulation) {
-  std::vector<std::string> unknowns;
-  const auto add = [&](const auto& texts) {
-    unknowns.insert(unknowns.end(), texts.begin(), texts.end());
+// Points that are the same for several orders are told once.
+void add_unknowns(const Machine& machine, const Sequence& sequence,
+                  const sim::Simulation& simulation, report::Report& report) {
+  std::unordered_set<std::string> known(report.unknowns.begin(), report.unknowns.end());
+  const auto add = [&](const std::string& text) {
+    if (known.insert(text).second) report.unknowns.push_back(text);
   };
-  add(machine.problems);
-  add(simulation.problems());
-  add(sequence.trace.blind_spots);
-  if (!sequence.plan) return unknowns;
-  add(sequence.plan->problems);
+  for (const std::string& problem : machine.problems) add(problem);
+  for (const std::string& problem : simulation.problems()) add(problem);
+  for (const std::string& spot : sequence.trace.blind_spots) add(spot);
+  if (!sequence.plan) return;
+  for (const std::string& problem : sequence.plan->problems) add(problem);
   const auto& points = sequence.plan->undecided;
   for (size_t i = 0; i < std::min(points.size(), kMostPoints); i++)
-    unknowns.push_back(fmt::format("only a running program decides: {} at {}:{}", points[i].what,
-                                   points[i].file, points[i].line));
+    add(fmt::format("only a running program decides: {} at {}:{}", points[i].what, points[i].file,
+                    points[i].line));
   if (points.size() > kMostPoints)
-    unknowns.push_back(fmt::format("and {} more point{} that only a running program decides",
-                                   points.size() - kMostPoints,
-                                   points.size() - kMostPoints == 1 ? "" : "s"));
-  return unknowns;
+    add(fmt::format("and {} more point{} that only a running program decides",
+                    points.size() - kMostPoints, points.size() - kMostPoints == 1 ? "" : "s"));
 }
 
 // The findings of one order, as they come: those that are known from other orders are only named.
@@ -118,10 +120,8 @@ std::set<uint32_t> asked_for_by_imports(const Ownership& ownership) {
 
 // What comes of the opens after the imports, phase by phase. What was there before and only grows
 // is not told again. `imported`: who owns the objects of the imports.
-std::vector<Finding> judge_later(const World& world, ProcessTools& tools, const Sequence& sequence,
-                                 sim::Simulation& simulation, const Ownership& imported,
-                                 std::vector<Finding> earlier) {
-  std::vector<Finding> found;
+void judge_later(World& world, const Sequence& sequence, sim::Simulation& simulation,
+                 const Ownership& imported, std::vector<Finding> earlier, OrderFindings& findings) {
   Trace trace = sequence.trace;
   trace.exit_status.reset();
   const std::set<uint32_t> asked_for = asked_for_by_imports(imported);
@@ -132,108 +132,78 @@ std::vector<Finding> judge_later(const World& world, ProcessTools& tools, const 
                        [&](uint32_t owner) { return asked_for.contains(owner); });
   };
   for (const python::Phase phase : python::kLaterPhases) {
-    const auto opens = tools.later->play(phase, simulation, trace.calls, is_asked);
+    const auto opens = world.later->play(phase, simulation, trace.calls, is_asked);
     if (opens.empty()) continue;
     const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                               what_is_asked(world, tools, sequence.imports));
+                                               what_is_asked(world, sequence.imports));
     const ProcessView process(simulation, ownership, trace.start.tracer);
-    const Captures captures = find_captures(process, tools.captures);
+    const Captures captures = find_captures(process, world.captures);
     for (Finding& finding :
          check_all({process, captures, trace, sequence.imports, nullptr, sequence.program,
-                    &world.distributions, phase, &opens, &*tools.later})) {
+                    &world.distributions, phase, &opens, &*world.later})) {
       if (std::any_of(earlier.begin(), earlier.end(),
                       [&](const Finding& known) { return goes_on(finding, known); }))
         continue;
       earlier.push_back(finding);
-      found.push_back(std::move(finding));
+      findings.add(std::move(finding));
     }
   }
-  return found;
 }
 
-bool has_later_phases(const ProcessTools& tools, const Sequence& sequence) {
-  return sequence.plan && sequence.plan->failure.empty() && tools.later && tools.later->has_gpu();
+bool has_later_phases(const World& world, const Sequence& sequence) {
+  return sequence.plan && sequence.plan->failure.empty() && world.later && world.later->has_gpu();
 }
 
-std::vector<std::string> files_of(const Sequence& sequence, const sim::Simulation& simulation) {
-  const LoadedFiles loaded = loaded_files(sequence, simulation);
-  return {loaded.begin(), loaded.end()};
-}
-
-// What comes of one order, whatever other orders there are.
-struct Judged {
-  report::Order order;                      // but for its findings
-  std::vector<Finding> at_import, later;    // by the phase
-  std::vector<std::string> loaded, in_all;  // files: by the imports, and later too
-  std::vector<std::string> unknowns;
-};
-
-Judged judge(const World& world, ProcessTools& tools, const Sequence& sequence,
-             sim::Simulation& simulation) {
+Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simulation,
+                   report::Report& report, const SequenceOutputs& outputs) {
   const Trace& trace = sequence.trace;
   const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                             what_is_asked(world, tools, sequence.imports));
-  Judged judged;
+                                             what_is_asked(world, sequence.imports));
+  std::vector<Finding> findings;
   {
     const ProcessView process(simulation, ownership, trace.start.tracer);
-    const Captures captures = find_captures(process, tools.captures);
+    const Captures captures = find_captures(process, world.captures);
     const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
-    judged.at_import = check_all(
+    findings = check_all(
         {process, captures, trace, sequence.imports, plan, sequence.program, &world.distributions});
   }
-  report::Order& order = judged.order;
+  report::Order order;
   order.imports = sequence.imports;
   order.program = sequence.program;
   order.ended = ending(trace);
-  judged.loaded = files_of(sequence, simulation);
-  if (has_later_phases(tools, sequence)) {
-    judged.later = judge_later(world, tools, sequence, simulation, ownership, judged.at_import);
-    judged.in_all = files_of(sequence, simulation);
+  OrderFindings of_order(report, order);
+  for (const Finding& finding : findings) of_order.add(finding);
+  LoadedFiles loaded = loaded_files(sequence, simulation);
+  note_broken(loaded, report, order);
+  if (has_later_phases(world, sequence)) {
+    judge_later(world, sequence, simulation, ownership, std::move(findings), of_order);
+    loaded = loaded_files(sequence, simulation);
   }
-  judged.unknowns = unknowns_of(world.machine, sequence, simulation);
-  const bool is_whole = simulation.start_error().empty() && simulation.problems().empty() &&
-                        !(sequence.plan && may_fail(*sequence.plan));
-  order.verdict = is_whole ? "sound" : "unknown";
+  note_reach(world, loaded, report);
+  order.verdict = verdict(order, simulation);
+  if (order.verdict == "sound" && sequence.plan && may_fail(*sequence.plan))
+    order.verdict = "unknown";
   if (!sequence.plan && !trace.exit_status) {
-    judged.unknowns.insert(
-        judged.unknowns.begin(),
+    report.unknowns.push_back(
         "the recording does not say how the process ended: it may be cut off, and calls may be "
         "missing at its end");
-    order.verdict = "unknown";
+    if (order.verdict == "sound") order.verdict = "unknown";
   }
-  return judged;
-}
-
-LoadedFiles views_of(const std::vector<std::string>& files) {
-  return {files.begin(), files.end()};
-}
-
-// What is there of other orders is not told again.
-void add_judged(const World& world, Judged judged, report::Report& report) {
-  report::Order& order = judged.order;
-  OrderFindings of_order(report, order);
-  for (Finding& finding : judged.at_import) of_order.add(std::move(finding));
-  note_broken(views_of(judged.loaded), report, order);
-  for (Finding& finding : judged.later) of_order.add(std::move(finding));
-  note_reach(world, views_of(judged.in_all.empty() ? judged.loaded : judged.in_all), report);
-  if (!order.phase.empty()) order.verdict = "unsound";
   report.orders.push_back(std::move(order));
-  std::unordered_set<std::string> known(report.unknowns.begin(), report.unknowns.end());
-  for (std::string& text : judged.unknowns)
-    if (known.insert(text).second) report.unknowns.push_back(std::move(text));
+  add_unknowns(world.machine, sequence, simulation, report);
+
+  if (!outputs.loads.empty())
+    if (auto done = write_file(outputs.loads, report::loads_table(simulation)); !done) return done;
+  if (!outputs.bindings.empty())
+    return write_file(outputs.bindings, report::bindings_table(simulation));
+  return {};
 }
 
 }  // namespace
 
 Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
                               const SequenceOutputs& outputs) {
-  const auto simulation = simulate(world, world, sequence);
-  add_judged(world, judge(world, world, sequence, *simulation), report);
-  if (!outputs.loads.empty())
-    if (auto done = write_file(outputs.loads, report::loads_table(*simulation)); !done) return done;
-  if (!outputs.bindings.empty())
-    return write_file(outputs.bindings, report::bindings_table(*simulation));
-  return {};
+  return judge(world, sequence, *simulate(world, world, sequence), report, outputs);
 }
 
 void explain_by_plan(World& world, const std::function<Sequence()>& plan, report::Report& report) {
@@ -253,34 +223,27 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
   *unexplained = std::move(*why);
 }
 
-void examine_orders(World& world, const ExaminedModules& modules,
-                    const std::map<std::string, std::string>& environment, report::Report& report,
-                    AboutEnvironment* about) {
+Result<void> examine_orders(World& world, const ExaminedModules& modules,
+                            const std::map<std::string, std::string>& environment,
+                            report::Report& report, AboutEnvironment* about) {
   OrderPlans plans(world, environment);
-  const Lanes lanes = plans.lanes();
   const auto orders = modules.orders();
-  std::vector<std::optional<Judged>> judged(orders.size());
-  Progress progress(orders.size());
-  std::mutex of_progress;
-  plans.for_each(
-      orders,
-      [&](size_t lane, size_t i) {
-        ProcessTools& tools = *lanes[lane];
-        {
-          const std::lock_guard lock(of_progress);
-          progress.step(fmt::format("import {}", fmt::join(orders[i], "; import ")));
-        }
-        if (orders[i].size() == 1) {
-          const Sequence& alone = plans.alone(orders[i][0]);
-          judged[i] = judge(world, tools, alone, *simulate(world, tools, alone));
-        } else {
-          const PlannedOrder planned = plans.plan(orders[i], tools);
-          judged[i] = judge(world, tools, planned.sequence, *planned.simulation);
-        }
-      },
-      about);
+  const std::vector<std::string> all = modules.all();
+  Progress progress(1 + orders.size() - all.size());
+  progress.step(fmt::format("import each of {}", fmt::join(all, ", ")));
+  plans.for_each({all}, [](size_t, size_t) {}, about);
   if (about) about->add_to(report);
-  for (std::optional<Judged>& one : judged) add_judged(world, std::move(*one), report);
+  for (const std::vector<std::string>& order : orders) {
+    if (order.size() == 1) {
+      if (auto done = examine_sequence(world, plans.alone(order[0]), report); !done) return done;
+      continue;
+    }
+    progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
+    const PlannedOrder planned = plans.plan(order, world);
+    if (auto done = judge(world, planned.sequence, *planned.simulation, report, {}); !done)
+      return done;
+  }
+  return {};
 }
 
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules) {

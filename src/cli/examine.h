@@ -134,7 +134,7 @@ void examine_environment(const World& world, report::Report& report, Environment
 class AboutEnvironment {
  public:
   AboutEnvironment(const World& world, EnvironmentOptions options);
-  // Once, and before what comes of orders: one cause is one finding.
+  // Once, and before anything is judged: one cause is one finding.
   void add_to(report::Report& report);
   void wait() const {
     if (report_.valid()) report_.wait();
@@ -153,11 +153,10 @@ struct ExaminedModules {
   // Each of the paired alone, then their pairs, then the others.
   std::vector<std::vector<std::string>> orders() const;
 };
-// Examines these orders, several at the same time. `about`: may be null; is added to the report
-// before what comes of them.
-void examine_orders(World& world, const ExaminedModules& modules,
-                    const std::map<std::string, std::string>& environment, report::Report& report,
-                    AboutEnvironment* about = nullptr);
+// Examines these orders. `about`: may be null; is added to the report before anything is judged.
+Result<void> examine_orders(World& world, const ExaminedModules& modules,
+                            const std::map<std::string, std::string>& environment,
+                            report::Report& report, AboutEnvironment* about = nullptr);
 
 // Of one process: what is broken in the environment and not loaded by it is no error of it.
 void soften_what_is_not_loaded(report::Report& report);
