@@ -50,6 +50,17 @@ std::string reason_of(const Repair& repair, const std::string& name) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+// What is set when the script runs is kept, as it is here.
+std::string shell_line_of_preloads(const Repair& repair, const std::string& interposer) {
+  Variables own;
+  apply_variables(repair, interposer, own);
+  const auto set = std::find_if(own.begin(), own.end(),
+                                [](const auto& entry) { return entry.first == "LD_PRELOAD"; });
+  return set == own.end() ? ""
+                          : fmt::format("export LD_PRELOAD={}\"${{LD_PRELOAD:+:$LD_PRELOAD}}\"",
+                                        quoted(set->second));
+}
+
 void change(const VariableChange& variable) {
   if (variable.value)
     ::setenv(variable.name.c_str(), variable.value->c_str(), 1);
@@ -78,7 +89,9 @@ Result<std::vector<VariableChange>> launch_variables(const Repair& repair,
   std::vector<VariableChange> changes;
   for (const auto& entry : after)
     if (std::find(environment.begin(), environment.end(), entry) == environment.end())
-      changes.push_back({entry.first, entry.second, reason_of(repair, entry.first)});
+      changes.push_back(
+          {entry.first, entry.second, reason_of(repair, entry.first),
+           entry.first == "LD_PRELOAD" ? shell_line_of_preloads(repair, interposer) : ""});
   for (const auto& [name, value] : environment)
     if (std::none_of(after.begin(), after.end(),
                      [&](const auto& entry) { return entry.first == name; }))

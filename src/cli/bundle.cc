@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "base/paths.h"
 #include "base/read_file.h"
+#include "base/say.h"
 #include "findings/environment.h"
 #include "version.h"
 
@@ -107,7 +108,7 @@ Result<void> Bundle::open(DoctorOptions& options) {
     return fail(fmt::format("{} was made by cohabit {}: this is {}, which cannot read it", file_,
                             text_at(json, "cohabit"), COHABIT_VERSION));
   if (const std::string by = text_at(json, "cohabit"); by != COHABIT_VERSION)
-    fmt::print(stderr, "captured by cohabit {}, examined by {}\n", by, COHABIT_VERSION);
+    say("captured by cohabit {}, examined by {}\n", by, COHABIT_VERSION);
   options.root = fmt::format("{}/{}", scratch_.path(), kBundleTree);
   log_.set_extracts(read_extracts(scratch_.path()));
   options.surroundings = surroundings_of(json);
@@ -138,7 +139,7 @@ void Bundle::add_gaps(report::Report& report) const {
       "it again with the same options",
       count_of(gaps.size(), "path"), list_some(gaps, kShownGaps));
   report.unknowns.insert(report.unknowns.begin(), text);
-  fmt::print(stderr, "cohabit: {}\n", text);
+  say("cohabit: {}\n", text);
   for (report::Order& order : report.orders)
     if (order.verdict == "sound") order.verdict = "unknown";
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/say.h"
 #include "cli/commands.h"
 #include "cohabit/cohabit.h"
 #include "findings/rule.h"
@@ -46,7 +47,7 @@ void suggest_options(const CLI::App& app, const std::vector<std::string_view>& a
     if (!word.starts_with("--") || std::find(known.begin(), known.end(), word) != known.end())
       continue;
     if (const auto meant = cohabit::nearest_name(word, known))
-      fmt::print(stderr, "There is no option {}; did you mean {}?\n", word, *meant);
+      cohabit::say("There is no option {}; did you mean {}?\n", word, *meant);
   }
 }
 
@@ -112,7 +113,7 @@ int run(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-')
       if (const auto meant = cohabit::nearest_name(argv[1], command_names(app));
           meant && *meant != argv[1])
-        fmt::print(stderr, "There is no command {}; did you mean {}?\n", argv[1], *meant);
+        cohabit::say("There is no command {}; did you mean {}?\n", argv[1], *meant);
     suggest_options(app, {argv + 1, argv + argc});
     return failure_of(argc, argv);
   }
@@ -129,7 +130,7 @@ extern "C" int cohabit_main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "cohabit: {}\n", error.what());
+    cohabit::say("cohabit: {}\n", error.what());
   }
   return failure_of(argc, argv);
 }

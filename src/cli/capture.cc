@@ -8,6 +8,7 @@
 #include "actions/capture.h"
 #include "base/paths.h"
 #include "base/read_file.h"
+#include "base/say.h"
 #include "base/variables.h"
 #include "cli/arguments.h"
 #include "cli/bundle.h"
@@ -56,13 +57,11 @@ Result<int> capture(const DoctorOptions& options, const std::string& out) {
   const auto size = write_bundle(
       {log, redaction, used.directory, variable_of(own, "HOME"), std::move(*texts), out});
   if (!size) return tl::unexpected<Error>(size.error());
-  fmt::print(stderr,
-             "{}: {:.1f} MB, from an examination with {}\n"
-             "it holds Python source, metadata and headers of what was examined, with the paths of "
-             "this machine; secrets in variables and addresses are replaced. See what is in it: "
-             "tar --zstd -tvf {}\n",
-             out, static_cast<double>(*size) / 1e6, count_of(report->findings.size(), "finding"),
-             out);
+  say("{}: {:.1f} MB, from an examination with {}\n"
+      "it holds Python source, metadata and headers of what was examined, with the paths of "
+      "this machine; secrets in variables and addresses are replaced. See what is in it: "
+      "tar --zstd -tvf {}\n",
+      out, static_cast<double>(*size) / 1e6, count_of(report->findings.size(), "finding"), out);
   return 0;
 }
 

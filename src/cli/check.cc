@@ -6,6 +6,7 @@
 
 #include "actions/check/check.h"
 #include "actions/check/inputs.h"
+#include "base/say.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/configuration.h"
@@ -96,7 +97,7 @@ Result<int> run_check(const CheckOptions& options) {
   auto installer = check::find_installer(*world.python, world.distributions);
   if (!installer) return tl::unexpected<Error>(installer.error());
   if (const auto cost = check::cost_of_asking(*installer, world.distributions); !cost.empty())
-    fmt::print(stderr, "{}\n", cost);
+    say("{}\n", cost);
   std::vector<std::string> unknowns;
   auto arguments = arguments_of(options, installer->tool, *world.python, unknowns);
   if (!arguments) return tl::unexpected<Error>(arguments.error());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/say.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/bundle.h"
@@ -50,7 +51,7 @@ Result<void> write_baseline(const std::string& file, report::Report& report) {
     if (one.by == SuppressedBy::kBaseline) findings.push_back(&one.finding);
   if (auto done = write_file(file, format_baseline(findings, report.environment)); !done)
     return done;
-  fmt::print(stderr, "{} findings written to {}\n", findings.size(), file);
+  say("{} findings written to {}\n", findings.size(), file);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/say.h"
 #include "base/variables.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
@@ -209,7 +210,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   }
   if (subject.imports.empty()) {
     const ExaminedModules modules = find_examined_modules(world);
-    if (modules.all().empty()) fmt::print(stderr, "{}\n", no_framework_in(world.python->prefix));
+    if (modules.all().empty()) say("{}\n", no_framework_in(world.python->prefix));
     return examine_orders(world, modules, environment, report, &facts);
   }
   const Sequence planned = plan_sequence(world, subject.imports, environment);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/say.h"
 #include "cli/commands.h"
 #include "explain/knowledge.h"
 #include "findings/rule.h"
@@ -16,7 +17,7 @@ namespace {
 int explain_name(const std::string& name) {
   const auto mechanisms = explain::read_knowledge();
   if (!mechanisms) {
-    fmt::print(stderr, "cohabit: {}\n", mechanisms.error().message);
+    say("cohabit: {}\n", mechanisms.error().message);
     return 2;
   }
   std::vector<std::string> known;
@@ -37,9 +38,8 @@ int explain_name(const std::string& name) {
   }
   if (found) return 0;
   const auto near = nearest_name(name, known);
-  fmt::print(stderr,
-             "cohabit: there is no rule or mechanism {}{}; `cohabit rules` lists the rules\n", name,
-             near ? fmt::format(" (did you mean {}?)", *near) : "");
+  say("cohabit: there is no rule or mechanism {}{}; `cohabit rules` lists the rules\n", name,
+      near ? fmt::format(" (did you mean {}?)", *near) : "");
   return 2;
 }
 

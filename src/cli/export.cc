@@ -8,6 +8,7 @@
 #include "actions/locks/lock_installed.h"
 #include "actions/locks/pylock.h"
 #include "base/paths.h"
+#include "base/say.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -37,16 +38,15 @@ void tell(const locks::Lock& lock, const std::string& format) {
   size_t shown = 0;
   for (const locks::Unsaid& one : lock.unsaid)
     if (shown++ < kShown)
-      fmt::print(stderr, "not said: {} {}: {}\n", report::printable(one.name),
-                 report::printable(one.version), report::printable(one.why));
+      say("not said: {} {}: {}\n", report::printable(one.name), report::printable(one.version),
+          report::printable(one.why));
   for (const locks::ChangedFile& one : lock.changed)
     if (shown++ < kShown)
-      fmt::print(stderr, "not as in the wheel of {}: {}: {}\n", report::printable(one.distribution),
-                 report::printable(one.path), one.why);
-  if (shown > kShown) fmt::print(stderr, "and {} more\n", shown - kShown);
+      say("not as in the wheel of {}: {}: {}\n", report::printable(one.distribution),
+          report::printable(one.path), one.why);
+  if (shown > kShown) say("and {} more\n", shown - kShown);
   if (format != "environment.yml" && !lock.conda.empty())
-    fmt::print(stderr, "not said: {} conda packages: --format environment.yml has them\n",
-               lock.conda.size());
+    say("not said: {} conda packages: --format environment.yml has them\n", lock.conda.size());
 }
 
 Result<int> run_export(const ExportOptions& options) {
@@ -63,7 +63,7 @@ Result<int> run_export(const ExportOptions& options) {
   auto installer = locks::usual_installer(*world.python, world.distributions);
   if (!installer) return tl::unexpected<Error>(installer.error());
   if (const auto cost = check::cost_of_asking(*installer, world.distributions); !cost.empty())
-    fmt::print(stderr, "{}\n", cost);
+    say("{}\n", cost);
   const locks::Question question{*installer, &*world.python, check::layout_of(*world.python, *site),
                                  words_of(options.places, installer->tool)};
   locks::Lock lock = locks::lock_installed(question, world.distributions, world.python->prefix);

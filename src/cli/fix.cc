@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "actions/verify.h"
+#include "base/say.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -47,7 +48,7 @@ Result<void> prove(report::RepairReport& report) {
   const auto changes = launch_variables(row.repair, {variables.begin(), variables.end()});
   if (!changes) return tl::unexpected<Error>(changes.error());
   for (const auto& imports : runs) {
-    fmt::print(stderr, "verifying: import {}\n", fmt::join(imports, ", "));
+    say("verifying: import {}\n", fmt::join(imports, ", "));
     const auto run = verify_imports(report.program, imports, *changes, {});
     if (!run) return tl::unexpected<Error>(run.error());
     if (run->outcome == Outcome::kOk) continue;
@@ -60,12 +61,16 @@ Result<void> prove(report::RepairReport& report) {
   return {};
 }
 
-// 0: sound, or sound with the first repair; 1: something is left, or a run did not confirm it.
+// 0: sound, or sound when it is launched with the first repair; 1: something is left, or is a change
+// of packages or of the machine, or a run did not confirm it.
 int exit_code_of(const report::RepairReport& report) {
   if (!report.repairs.empty() && report.repairs.front().verified == false) return 1;
   std::vector<std::string> left;
-  for (const Finding& finding : report.findings)
-    if (finding.severity == Severity::kError) left.push_back(finding.id);
+  for (size_t i = 0; i < report.findings.size(); i++) {
+    if (report.findings[i].severity != Severity::kError) continue;
+    if (report.finding_classes[i] != repair_class_name(RepairClass::kLaunch)) return 1;
+    left.push_back(report.findings[i].id);
+  }
   if (!report.repairs.empty())
     for (const std::string& id : report.repairs.front().clears) std::erase(left, id);
   return left.empty() ? 0 : 1;
@@ -111,8 +116,7 @@ Result<int> fix(const FixOptions& options) {
   auto report = find_repairs(*request);
   if (!report) return tl::unexpected<Error>(report.error());
   if (!report->findings.empty() && report->findings.front().severity != Severity::kError)
-    fmt::print(stderr,
-               "note: nothing that was looked at fails; this is for what is imported besides\n");
+    say("note: nothing that was looked at fails; this is for what is imported besides\n");
   const bool is_bare = request->imports.empty() && request->with.empty() &&
                        request->replay.empty() && !request->program;
   // "Nothing to repair" would be said of what was not looked at.

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "actions/snapshots/store.h"
 #include "base/result.h"
+#include "base/say.h"
 #include "cli/kept_environment.h"
 
 namespace cohabit {
@@ -32,11 +32,7 @@ Result<int> install_guarded(const GuardedInstall& install, KeptEnvironment envir
 
 template <class... Arguments>
 void say_guarding(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  // That nobody reads it any more is no reason to leave an install half judged.
-  (void)std::fputs(
-      fmt::format("cohabit guard: {}\n", fmt::format(text, std::forward<Arguments>(arguments)...))
-          .c_str(),
-      stderr);
+  say("cohabit guard: {}\n", fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace cohabit

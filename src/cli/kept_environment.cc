@@ -11,6 +11,7 @@
 #include "actions/snapshots/take.h"
 #include "base/addresses.h"
 #include "base/paths.h"
+#include "base/say.h"
 #include "cli/arguments.h"
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
@@ -51,7 +52,7 @@ Result<KeptEnvironment> find_kept_environment(const std::string& place) {
                     "manager: make a venv, or name one with --env",
                     python->executable));
   if (!python->found_by.empty())
-    fmt::print(stderr, "environment: {} (found by {})\n", python->prefix, python->found_by);
+    say("environment: {} (found by {})\n", python->prefix, python->found_by);
   KeptEnvironment result;
   result.prefix = *prefix;
   result.distributions = Distributions::read(tree, *python);
@@ -113,8 +114,8 @@ void tell_links_out(const KeptEnvironment& environment) {
       if (real && !is_below(*real, environment.prefix)) out.push_back(path);
     }
   if (!out.empty())
-    fmt::print(stderr, "of what lies outside of the environment only the links are kept: {}\n",
-               report::printable(list_some(out)));
+    say("of what lies outside of the environment only the links are kept: {}\n",
+        report::printable(list_some(out)));
 }
 
 }  // namespace
@@ -149,7 +150,7 @@ Result<Store> open_and_complete(const KeptEnvironment& environment, const std::s
   if (!store) return store;
   const auto done = complete_interrupted(*store, environment.claims, refetch_of(environment), lost);
   if (!done) return tl::unexpected<Error>(done.error());
-  if (!done->empty()) fmt::print(stderr, "{}\n", *done);
+  if (!done->empty()) say("{}\n", *done);
   return store;
 }
 
@@ -195,8 +196,7 @@ Refetch refetch_of(const KeptEnvironment& environment) {
     locks::Refetched done =
         locks::fetch_again(store, wanted, *installer, environment.python, std::move(spoiled));
     for (const std::string& file : done.fetched)
-      fmt::print(stderr, "written in place since, and fetched again: {}\n",
-                 report::printable(file));
+      say("written in place since, and fetched again: {}\n", report::printable(file));
     return std::move(done.left);
   };
 }

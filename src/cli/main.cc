@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <malloc.h>
 
 #include <cerrno>
@@ -6,7 +7,22 @@
 
 #include "cohabit/cohabit.h"
 
+namespace {
+
+// The next file that is opened would take the number of a standard descriptor that is closed, and
+// get what is meant for people. Nothing can be done with what takes it here that could not be done
+// before, and what we start finds it closed.
+void keep_closed(int descriptor, int flags) {
+  if (::fcntl(descriptor, F_GETFD) == -1 && errno == EBADF)
+    (void)::open("/dev/null", flags | O_CLOEXEC);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  keep_closed(0, O_WRONLY);
+  keep_closed(1, O_RDONLY);
+  keep_closed(2, O_RDONLY);
 #ifdef __GLIBC__
   // The plan's thread allocates much and frees at the end: one heap that grows in large steps,
   // instead of one for the thread that grows page by page (a tenth of the time of a plan).

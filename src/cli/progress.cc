@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/say.h"
 #include "report/printable.h"
 
 namespace cohabit {
@@ -20,15 +21,15 @@ constexpr auto kPatience = std::chrono::seconds(1);
 Progress::Progress(size_t steps) : steps_(steps), terminal_(isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) say("\r\033[K");
 }
 
 void Progress::step(const std::string& what) {
   begun_++;
   if (!terminal_ || std::chrono::steady_clock::now() - start_ < kPatience) return;
   const size_t done = steps_ == 0 ? kBar : std::min(kBar, kBar * (begun_ - 1) / steps_);
-  fmt::print(stderr, "\r\033[K[{:#<{}}{:.<{}}] {}/{} {}", "", done, "", kBar - done, begun_, steps_,
-             report::printable(what).substr(0, kText));
+  say("\r\033[K[{:#<{}}{:.<{}}] {}/{} {}", "", done, "", kBar - done, begun_, steps_,
+      report::printable(what).substr(0, kText));
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "actions/trace.h"
+#include "base/say.h"
 #include "base/scratch.h"
 #include "cli/python_command.h"
 #include "findings/environment.h"
@@ -51,7 +52,7 @@ std::string title_of_command(const std::vector<std::string>& arguments) {
 Result<Trace> record_imports(const Interpreter& python, const std::vector<std::string>& imports) {
   std::string code;
   for (const std::string& name : imports) code += (code.empty() ? "import " : "; import ") + name;
-  fmt::print(stderr, "running {} -c '{}'\n", python.executable, code);
+  say("running {} -c '{}'\n", python.executable, code);
   const ScratchDirectory directory(
       "cohabit-doctor");  // files of the current one would shadow modules
   return record(directory.path(), {python.executable, "-c", code});
@@ -62,7 +63,7 @@ Result<Trace> record_program(const Interpreter& python, const Program& program) 
     return fail(
         "a notebook is read, not run: leave --trace out, or record the kernel with "
         "`cohabit trace`");
-  fmt::print(stderr, "running {} of {}\n", program.title, python.prefix);
+  say("running {} of {}\n", program.title, python.prefix);
   std::vector<std::string> command = {python.executable};
   if (program.module.empty())
     command.push_back(program.file);

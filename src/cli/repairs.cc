@@ -251,15 +251,19 @@ void RepairCase::add_repairs(const SearchResult& result, report::RepairReport& r
   }
 }
 
-// The way for what no launch can clear.
+// The way for what no launch can clear; one way may be that of several findings.
 void RepairCase::add_package_repairs(report::RepairReport& report) const {
   for (size_t i = 0; i < report.findings.size(); i++) {
     if (report.finding_classes[i] == "launch" || report.findings[i].help.empty()) continue;
     const Help& help = report.findings[i].help.front();
-    report::RepairRow row;
-    row.repair.package = help.command.empty() ? help.text : help.command;
-    row.clears = {report.findings[i].id};
-    report.repairs.push_back(std::move(row));
+    Repair way;
+    way.package = help.command.empty() ? help.text : help.command;
+    const auto known =
+        std::find_if(report.repairs.begin(), report.repairs.end(),
+                     [&](const report::RepairRow& row) { return row.repair == way; });
+    report::RepairRow& row = known == report.repairs.end() ? report.repairs.emplace_back() : *known;
+    row.repair = std::move(way);
+    row.clears.push_back(report.findings[i].id);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/read_file.h"
+#include "base/say.h"
 #include "base/write_file.h"
 #include "cli/commands.h"
 #include "facts/trace/recorded_machine.h"
@@ -62,11 +63,10 @@ Result<void> write_outputs(const sim::Simulation& simulation, const Outputs& out
 }
 
 void print_stats(const sim::Simulation& simulation, double seconds, int round) {
-  fmt::print(stderr,
-             "{{\"round\": {}, \"seconds\": {:.6f}, \"objects\": {}, \"bindings\": {}, "
-             "\"missing\": {}, \"problems\": {}}}\n",
-             round, seconds, simulation.objects().size(), simulation.bindings().size(),
-             simulation.missing().size(), simulation.problems().size());
+  say("{{\"round\": {}, \"seconds\": {:.6f}, \"objects\": {}, \"bindings\": {}, "
+      "\"missing\": {}, \"problems\": {}}}\n",
+      round, seconds, simulation.objects().size(), simulation.bindings().size(),
+      simulation.missing().size(), simulation.problems().size());
 }
 
 // What ld.so may have died of.
@@ -77,12 +77,11 @@ void print_damage(const sim::Simulation& simulation, const std::string& program)
     seen[object.image] = true;
     const Image& image = simulation.images()[object.image];
     for (const elf::Defect& defect : image.defects())
-      if (defect.fatal) fmt::print(stderr, "note: {} is damaged: {}\n", image.path, defect.what);
+      if (defect.fatal) say("note: {} is damaged: {}\n", image.path, defect.what);
   }
   for (const auto& [object, what] : simulation.assertions()) {
     const std::string& name = simulation.objects()[object].name;
-    fmt::print(stderr, "note: ld.so itself ends the process: {}: {}\n",
-               name.empty() ? program : name, what);
+    say("note: ld.so itself ends the process: {}: {}\n", name.empty() ? program : name, what);
   }
 }
 
@@ -117,14 +116,12 @@ Result<void> replay_one(const ReplayOptions& options, const Outputs& outputs) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     if (options.stats) print_stats(simulation, elapsed.count(), round);
     if (round + 1 < options.repeat) continue;
-    for (const std::string& problem : machine.problems) fmt::print(stderr, "note: {}\n", problem);
-    for (const std::string& problem : simulation.problems())
-      fmt::print(stderr, "note: {}\n", problem);
+    for (const std::string& problem : machine.problems) say("note: {}\n", problem);
+    for (const std::string& problem : simulation.problems()) say("note: {}\n", problem);
     print_damage(simulation, trace->start.program);
     if (!simulation.start_error().empty())
-      fmt::print(stderr, "the process would not start: {}\n", simulation.start_error());
-    for (const std::string& more : simulation.more_start_errors())
-      fmt::print(stderr, "and: {}\n", more);
+      say("the process would not start: {}\n", simulation.start_error());
+    for (const std::string& more : simulation.more_start_errors()) say("and: {}\n", more);
     if (outputs.are_none() && !options.stats) print_counts(simulation);
     if (auto written = write_outputs(simulation, outputs); !written) return written;
   }
@@ -178,7 +175,7 @@ void add_replay_command(CLI::App& app, int& exit_code) {
                           : replay_one(*options, {options->trace, options->loads, options->bindings,
                                                   options->results, options->search});
     if (done) return;
-    fmt::print(stderr, "cohabit: {}\n", done.error().message);
+    say("cohabit: {}\n", done.error().message);
     exit_code = 2;
   });
 }

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "actions/launch.h"
+#include "base/say.h"
 #include "base/tree.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
@@ -146,7 +147,7 @@ Result<void> write_script(const std::string& path, const std::string& text) {
 Result<int> run(const RunOptions& options) {
   auto path = find_command(options.command[0]);
   if (!path) {
-    fmt::print(stderr, "cohabit run: {}\n", path.error().message);
+    say("cohabit run: {}\n", path.error().message);
     return kNotFound;
   }
   auto repair = repair_of(options, *path);
@@ -172,7 +173,7 @@ Result<int> run(const RunOptions& options) {
   }
   std::fflush(stdout);
   const Error error = execute(*path, options.command, *changes);
-  fmt::print(stderr, "cohabit run: {}\n", error.message);
+  say("cohabit run: {}\n", error.message);
   return errno == ENOENT ? kNotFound : kCannotExecute;
 }
 
@@ -213,7 +214,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
       exit_code = *code;
       return;
     }
-    fmt::print(stderr, "cohabit run: {}\n", code.error().message);
+    say("cohabit run: {}\n", code.error().message);
     exit_code = kCannotRun;
   });
 }

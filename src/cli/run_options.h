@@ -10,6 +10,7 @@
 
 #include "actions/launch.h"
 #include "base/result.h"
+#include "base/say.h"
 #include "facts/cuda/gpu_host.h"
 
 namespace cohabit {
@@ -30,7 +31,7 @@ template <class... Arguments>
 void say(const RunOptions& options, fmt::format_string<Arguments...> text,
          Arguments&&... arguments) {
   if (options.quiet) return;
-  fmt::print(stderr, "cohabit run: {}\n", fmt::format(text, std::forward<Arguments>(arguments)...));
+  say("cohabit run: {}\n", fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
 // What the environment of the command's Python needs set, shares of a GPU's memory, and modules

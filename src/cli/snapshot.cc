@@ -7,6 +7,7 @@
 #include "actions/snapshots/restore.h"
 #include "actions/snapshots/retention.h"
 #include "actions/snapshots/take.h"
+#include "base/say.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/kept_environment.h"
@@ -52,14 +53,12 @@ std::string some(const std::vector<std::string>& paths) {
 
 void tell_taken(const Taken& taken) {
   if (taken.bytes_not_shared > 0)
-    fmt::print(stderr, "{} could not be linked and were copied\n",
-               report::size_text(taken.bytes_not_shared));
+    say("{} could not be linked and were copied\n", report::size_text(taken.bytes_not_shared));
   if (!taken.spoiled.empty())
-    fmt::print(stderr,
-               "written in place since an earlier snapshot, which cannot give them back: {}\n",
-               some(taken.spoiled));
+    say("written in place since an earlier snapshot, which cannot give them back: {}\n",
+        some(taken.spoiled));
   if (!taken.others.empty())
-    fmt::print(stderr, "sockets, pipes and devices are not kept: {}\n", some(taken.others));
+    say("sockets, pipes and devices are not kept: {}\n", some(taken.others));
 }
 
 Result<int> snapshot(const SnapshotOptions& options) {
@@ -199,13 +198,12 @@ void tell_restored(const Restored& restored, const std::string& name, const std:
              restored.removed);
   if (!undo.empty()) fmt::print("take it back with `{}`\n", undo);
   if (!restored.lost.empty())
-    fmt::print(stderr, "not as in {}, since the bytes are gone: {}\n", name, some(restored.lost));
+    say("not as in {}, since the bytes are gone: {}\n", name, some(restored.lost));
   if (!restored.left_alone.empty())
-    fmt::print(stderr, "left alone (sockets, pipes, devices, and what holds them): {}\n",
-               some(restored.left_alone));
+    say("left alone (sockets, pipes, devices, and what holds them): {}\n",
+        some(restored.left_alone));
   if (!restored.disturbed.empty())
-    fmt::print(stderr, "somebody else was writing meanwhile; not as in {}: {}\n", name,
-               some(restored.disturbed));
+    say("somebody else was writing meanwhile; not as in {}: {}\n", name, some(restored.disturbed));
 }
 
 Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment& environment,
@@ -230,8 +228,7 @@ Result<int> restore_named(const SnapshotOptions& options, const KeptEnvironment&
     leave_lost(plan, spoiled);
     print_plan(plan, options.name);
     for (const SpoiledFile& file : spoiled)
-      fmt::print(stderr, "would stay as it is, since the bytes are gone: {}\n",
-                 report::printable(file.path));
+      say("would stay as it is, since the bytes are gone: {}\n", report::printable(file.path));
     return 0;
   }
   std::string undo;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actions/trace.h"
+#include "base/say.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -27,7 +28,7 @@ struct TraceArguments {
 
 bool write_trace(const std::string& path, const Trace& trace) {
   const auto done = write_file(path, format_trace(trace));
-  if (!done) fmt::print(stderr, "cohabit trace: {}\n", done.error().message);
+  if (!done) say("cohabit trace: {}\n", done.error().message);
   return done.has_value();
 }
 
@@ -44,7 +45,7 @@ bool write_children(const std::string& out, const std::vector<Trace>& children, 
 
 int trace(const TraceArguments& arguments) {
   if (auto possible = check_can_write(arguments.out); !possible) {
-    fmt::print(stderr, "cohabit trace: {}; nothing was run\n", possible.error().message);
+    say("cohabit trace: {}; nothing was run\n", possible.error().message);
     return kCannotTrace;
   }
   RecordOptions options;
@@ -52,15 +53,14 @@ int trace(const TraceArguments& arguments) {
   options.forward_signals = true;
   auto recording = record_process(options, arguments.command);
   if (!recording) {
-    fmt::print(stderr, "cohabit trace: {}\n", recording.error().message);
+    say("cohabit trace: {}\n", recording.error().message);
     return kCannotTrace;
   }
   const Trace& own = recording->trace;
   if (!write_trace(arguments.out, own)) return kCannotTrace;
-  if (arguments.out == kDefaultOut)
-    fmt::print(stderr, "cohabit trace: written to {}\n", kDefaultOut);
+  if (arguments.out == kDefaultOut) say("cohabit trace: written to {}\n", kDefaultOut);
   if (!write_children(arguments.out, recording->children, own.start.pid)) return kCannotTrace;
-  for (const auto& spot : own.blind_spots) fmt::print(stderr, "cohabit trace: note: {}\n", spot);
+  for (const auto& spot : own.blind_spots) say("cohabit trace: note: {}\n", spot);
   return own.exit_status ? exit_code_of_process(*own.exit_status) : kCannotTrace;
 }
 

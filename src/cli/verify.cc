@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "actions/verify.h"
+#include "base/say.h"
 #include "base/variables.h"
 #include "cli/arguments.h"
 #include "cli/asked_modules.h"
@@ -75,7 +76,7 @@ Result<int> verify(const VerifyOptions& options) {
   if (auto found = find_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
   for (const std::string& sentence : what_is_foreign(*repair, *world.python))
-    fmt::print(stderr, "warning: {}\n", sentence);
+    say("warning: {}\n", sentence);
   world.machine = read_machine(tree, world.python->elf_machine, "", world.python->elf_interpreter);
   const cuda::GpuHost gpu =
       cuda::read_gpu_host(tree, world.machine, variable_of(own_variables(""), "LD_LIBRARY_PATH"));

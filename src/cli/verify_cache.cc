@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "base/rows.h"
+#include "base/say.h"
 #include "base/sha256.h"
 #include "base/variables.h"
 #include "base/write_file.h"
@@ -169,7 +170,7 @@ void VerifyCache::keep(const std::vector<VerifiedRow>& rows) const {
   std::error_code error;
   if (!file_.empty()) std::filesystem::create_directories(directory_of(file_), error);
   const Result<void> done = file_.empty() ? fail("HOME is not set") : write_file(file_, text);
-  if (!done) fmt::print(stderr, "nothing is kept for the next run: {}\n", done.error().message);
+  if (!done) say("nothing is kept for the next run: {}\n", done.error().message);
 }
 
 }  // namespace cohabit

@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/say.h"
 #include "base/together.h"
 #include "cli/arguments.h"
 #include "cli/verify_cache.h"
@@ -26,8 +27,8 @@ unsigned jobs_of(const VerifyRequest& request, const World& world) {
   const uint64_t available = available_memory(world.tree);
   const auto fitting = static_cast<unsigned>(std::clamp<uint64_t>(available / one, 1, asked));
   if (available == 0 || fitting == asked) return asked;
-  fmt::print(stderr, "running {} at a time, not {}: {} MiB of memory are there for {} MiB each\n",
-             fitting, asked, available >> 20, one >> 20);
+  say("running {} at a time, not {}: {} MiB of memory are there for {} MiB each\n", fitting, asked,
+      available >> 20, one >> 20);
   return fitting;
 }
 
@@ -57,8 +58,7 @@ class Runs {
     for (size_t at = next_++; at < rows_.size(); at = next_++) {
       VerifiedRow& row = rows_[at];
       if (row.cached) continue;
-      fmt::print(stderr, "verifying {} of {}: import {}\n", at + 1, rows_.size(),
-                 fmt::join(row.imports, ", "));
+      say("verifying {} of {}: import {}\n", at + 1, rows_.size(), fmt::join(row.imports, ", "));
       auto run = verify_imports(python_, row.imports, changes_, limits_);
       if (run) {
         row.run = std::move(*run);
@@ -84,8 +84,8 @@ void take_kept(const std::optional<VerifyCache>& cache, std::vector<VerifiedRow>
   if (!cache) return;
   for (VerifiedRow& row : rows)
     if (cache->find(row))
-      fmt::print(stderr, "import {}: nothing has changed since it was ok; not run\n",
-                 fmt::join(row.imports, ", "));
+      say("import {}: nothing has changed since it was ok; not run\n",
+          fmt::join(row.imports, ", "));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "actions/tee.h"
 #include "actions/trace.h"
+#include "base/say.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "explain/answer.h"
@@ -101,7 +102,7 @@ Result<int> why_of_command(const WhyOptions& options,
   // A program that is no Python has no environment.
   (void)add_evidence(*explanation,
                      options.environment.empty() ? trace->start.program : options.environment);
-  fmt::print(stderr, "\n{}", draw(options, *explanation, STDERR_FILENO));
+  say("\n{}", draw(options, *explanation, STDERR_FILENO));
   return exit_code_of_process(status);
 }
 
@@ -138,7 +139,7 @@ void add_why_command(CLI::App& app, int& exit_code) {
       exit_code = *code;
       return;
     }
-    fmt::print(stderr, "cohabit: {}\n", code.error().message);
+    say("cohabit: {}\n", code.error().message);
     exit_code = options->command.empty() ? 2 : kCannotRun;
   });
 }

@@ -1,6 +1,7 @@
 // The facts that all examined processes of one environment share.
 #include <fmt/format.h>
 
+#include "base/say.h"
 #include "cli/examine.h"
 #include "cli/kept_environment.h"
 #include "facts/cuda/builds.h"
@@ -58,8 +59,7 @@ Result<void> find_and_say(World& world, const std::string& place,
                           const PythonVariables& variables) {
   if (auto found = find_environment(world, place, variables); !found) return found;
   if (!world.python->found_by.empty())
-    fmt::print(stderr, "examining {} (found by {})\n", world.python->prefix,
-               world.python->found_by);
+    say("examining {} (found by {})\n", world.python->prefix, world.python->found_by);
   return {};
 }
 
@@ -70,7 +70,7 @@ Result<void> choose_environment(World& world, const std::string& place,
   if (auto found = find_and_say(world, place, variables); !found) return found;
   if (!world.tree.root().empty()) return {};
   if (const auto halfway = halfway_changed(world.python->prefix); !halfway.empty())
-    fmt::print(stderr, "warning: {}\n", halfway);
+    say("warning: {}\n", halfway);
   return {};
 }
 

@@ -52,7 +52,7 @@ Result<MemoryShare> parse_share(const std::string& text) {
     const char* end = amount.data() + amount.size() - 1;
     const auto parsed = std::from_chars(amount.data(), end, share.percent);
     if (parsed.ec != std::errc() || parsed.ptr != end) share.percent = 0;
-  } else if (!amount.empty()) {
+  } else if (amount.find_first_of("GMT") != amount.npos) {  // "40" may be meant as either
     share.bytes = cuda::parse_size(amount);
   }
   if (share.module.empty() || (!(share.percent > 0) && share.bytes == 0))

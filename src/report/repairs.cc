@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/paths.h"
+#include "findings/environment.h"
 #include "report/printable.h"
 
 namespace cohabit::report {
@@ -61,7 +62,7 @@ std::string move_lines(const RepairReport& report, const RepairRow& row) {
 // The program that was looked at, or one that stands for all.
 std::string command_of(const RepairReport& report) {
   constexpr std::string_view kPython = "python ";
-  return report.program +
+  return shell_word(report.program) +
          (report.title.starts_with(kPython) ? report.title.substr(kPython.size() - 1) : " app.py");
 }
 

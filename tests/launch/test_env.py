@@ -528,7 +528,7 @@ def test_the_users_own_allocator_settings_stay(cohabit: str, env: Env, clean: di
 @pytest.mark.parametrize("text, part", [
     ("torch=70%,tensorflow=40%", "110 %"), ("torch=60%,tensorflow=8GiB", "110 %"), ("torch=17GiB", "106"),
     ("torch=0%", "not a share"), ("torch=x", "not a share"), ("torch", "not a share"), ("torch=-1%", "not a share"),
-    ("torch=nan%", "not a share"), ("torch=inf%", "%"), ("torch=10%,torch=10%", "two shares"),
+    ("torch=nan%", "not a share"), ("torch=40", "not a share"), ("torch=0.4", "not a share"), ("torch=inf%", "%"), ("torch=10%,torch=10%", "two shares"),
     ("numpy=10%", "no setting"), ("paddle=10%", "there is no paddle"), ("", "not a share")])
 def test_refused(cohabit: str, env: Env, clean: dict[str, str], text: str, part: str) -> None:
     env.torch()

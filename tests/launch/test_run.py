@@ -34,6 +34,32 @@ def test_exit_status_output_and_arguments(cohabit: str, rules: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (7, "['a b', '--repair', '']\n", "e\n")
 
 
+@pytest.mark.parametrize("redirected", ["2>&-", "<&- 2>&-", "<&- >&- 2>&-", "2>/dev/full", "unread"])
+def test_what_it_says_need_not_be_heard(cohabit: str, tmp_path: Path, redirected: str) -> None:
+    """A closed, full or unread stderr takes the words of Cohabit, and nothing else: the command finds it as it would without."""
+    told = tmp_path / "told"
+    code = f"""import os, sys
+def is_open(n):
+    try: return bool(os.fstat(n))
+    except OSError: return False
+open({str(told)!r}, "w").write(repr([is_open(n) for n in range(3)]))
+sys.exit(7)"""
+    ours = [cohabit, "run", "--imports", "no_module_of_this_name", "--", sys.executable, "-c", code]
+    assert "no_module_of_this_name" in subprocess.run(ours, capture_output=True, text=True).stderr
+    seen = []
+    for command in (ours[ours.index("--") + 1:], ours):
+        if redirected == "unread":
+            reading, writing = os.pipe()
+            os.close(reading)
+            done = subprocess.run(command, stderr=writing)
+            os.close(writing)
+        else:
+            done = subprocess.run(["sh", "-c", f'exec "$@" {redirected}', "sh", *command])
+        seen.append((done.returncode, told.read_text()))
+        told.unlink()
+    assert seen[0] == seen[1] and seen[0][0] == 7
+
+
 def test_it_is_the_same_process(cohabit: str, rules: str) -> None:
     with subprocess.Popen([cohabit, "run", "--repair", rules, "--", sys.executable, "-c",
                            "import os; print(os.getpid(), os.getppid())"], stdout=subprocess.PIPE,
@@ -134,6 +160,8 @@ def test_written_script(cohabit: str, rules: str, tmp_path: Path) -> None:
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     said = subprocess.run([str(script), "more"], capture_output=True, text=True, env=plain)
     assert (said.stdout, said.stderr) == ("libz.so.1 [\"it's\", 'more']\n", "")
+    said = subprocess.run([str(script)], capture_output=True, text=True, env=plain | {"LD_PRELOAD": "libm.so.6"})
+    assert said.stdout == "libm.so.6 [\"it's\"]\n", "the user's own is kept, behind ours"
 
 
 def test_rules_that_are_cut_off(cohabit: str, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def test_finds_the_known_repair(name: str, case: dict, cohabit: str, repo: Path)
     assert best["every_order"] and not best["leaves"]
     launch = {f["id"] for f in report["findings"] if f["repairable"] == "launch"}
     assert launch and set(best["clears"]) == launch
+    ways = [row["text"] for row in report["repairs"] if row["kind"] == "package"]
+    assert len(ways) == len(set(ways)), "one way is told once, whatever it clears"
 
 
 def test_a_latent_split_is_repaired_before_anything_steps_into_it(cohabit: str) -> None:
