@@ -114,7 +114,7 @@ void remove_abandoned(const std::string& name, const std::string& parent) {
   static std::mutex mutex;
   static std::set<std::string> seen;
   const std::lock_guard lock(mutex);
-  const std::string begin = name + "-";
+  const std::string begin = name + ".";  // with "-" they were not locked once
   if (!seen.insert(parent + "/" + begin).second) return;
   std::error_code error;
   for (std::filesystem::directory_iterator at(parent, error), end; !error && at != end;
@@ -146,7 +146,7 @@ ScratchDirectory::ScratchDirectory(const std::string& name, const std::string& p
 void ScratchDirectory::make(const std::string& name, const std::string& parent) {
   constexpr int kMostTries = 5;  // another process takes it for abandoned before it is locked
   for (int i = 0; i < kMostTries && lock_ < 0; i++) {
-    std::string path = parent + "/" + name + "-XXXXXX";
+    std::string path = parent + "/" + name + ".XXXXXX";
     if (!::mkdtemp(path.data())) return;
     lock_ = lock_directory(path);
     char resolved[PATH_MAX];

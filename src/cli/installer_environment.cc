@@ -86,12 +86,12 @@ InstallerEnvironment environment_of_installer(const std::string& path,
     const bool must_be_named = !is_sure && !has(command, "pip");
     return {std::move(answer), is_sure, must_be_named};
   }
-  if (!is_pip(command)) return {find_python_of(path).value_or(""), false, false};
+  if (!is_pip(command)) return {find_started_python(path, command).interpreter, false, false};
   std::string named = value_of(command, {"--python"});
   if (named.empty()) named = variable("PIP_PYTHON");
   const auto python = find_interpreter(Tree(""), named.empty() ? path : named);
   if (python) return {python->executable, true, false};
-  return {find_python_of(path).value_or(""), false, false};
+  return {find_started_python(path, command).interpreter, false, false};
 }
 
 }  // namespace cohabit

@@ -1,13 +1,19 @@
 #include "cli/python_command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
+#include "actions/launch.h"
 #include "base/paths.h"
 #include "base/read_file.h"
+#include "base/rows.h"
+#include "base/text.h"
 #include "base/tree.h"
 #include "facts/python/interpreter.h"
 
@@ -20,6 +26,62 @@ bool is_script(const std::string& path) {
   constexpr size_t kLongestScript = 4 << 20;  // an interpreter is larger, and need not be read
   const auto text = read_file(path, kLongestScript);
   return text && text->starts_with("#!");
+}
+
+// "/env/bin/python -c" in a file of a shell.
+std::optional<std::string> script_of(const std::string& path) {
+  constexpr size_t kLongestScript = 256 << 10;
+  auto text = read_file(path, kLongestScript);
+  if (!text || text->find('\0') != std::string::npos) return std::nullopt;
+  return std::move(*text);
+}
+
+// These choose the environment themselves: a bare "python" behind them is not that of PATH.
+bool starts_in_its_environment(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"uv",    "uvx",    "poetry", "pipenv", "pdm",
+                                                "hatch", "rye",    "conda",  "mamba",  "micromamba",
+                                                "pixi",  "docker", "podman", "ssh",    "srun"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// The interpreter of a word of a command and the file that the word is.
+std::optional<std::pair<std::string, std::string>> interpreter_of_word(const Tree& tree,
+                                                                       const std::string& word) {
+  if (word.empty() || word[0] == '-') return std::nullopt;
+  const auto path = find_command(word);
+  if (!path || ::access(path->c_str(), X_OK) != 0) return std::nullopt;
+  const auto status = tree.stat(fs::absolute(*path).lexically_normal().string());
+  if (!status || !status->is_regular()) return std::nullopt;
+  auto python = find_interpreter(tree, *path);
+  if (!python) return std::nullopt;
+  return std::pair(python->executable, *path);
+}
+
+std::string without_comments(const std::string& text) {
+  std::string rest;
+  for (const std::string_view line : split(text, '\n'))
+    if (!trim(line).starts_with('#')) rest.append(line).append("\n");
+  return rest;
+}
+
+// The first word of a shell's text that names one, by a path if there is such a word: what stands
+// in it is not known to be run.
+std::optional<std::string> interpreter_in_text(const Tree& tree, const std::string& text) {
+  if (text.find("python") == std::string::npos) return std::nullopt;
+  constexpr std::string_view kBetween = " \t\n;|&()'\"`$={}";
+  std::vector<std::string> paths, names;
+  const std::string code = without_comments(text);
+  for (size_t begin = 0; begin < code.size();) {
+    const size_t end = std::min(code.find_first_of(kBetween, begin), code.size());
+    std::string word = code.substr(begin, end - begin);
+    begin = end + 1;
+    if (last_part(word).starts_with("python"))
+      (word.find('/') == word.npos ? names : paths).push_back(std::move(word));
+  }
+  for (const auto* words : {&paths, &names})
+    for (const std::string& word : *words)
+      if (auto python = interpreter_of_word(tree, word)) return python->first;
+  return std::nullopt;
 }
 
 std::string current_directory() {
@@ -66,17 +128,36 @@ PythonCommand split_python_command(const std::vector<std::string>& command) {
   return found;
 }
 
-std::optional<std::string> find_python_of(const std::string& path) {
+StartedPython find_started_python(const std::string& path,
+                                  const std::vector<std::string>& command) {
   const Tree tree("");
-  if (auto python = find_interpreter(tree, path)) return python->executable;
-  if (auto python = find_interpreter(tree, "")) return python->executable;
-  return std::nullopt;
+  if (auto python = find_interpreter(tree, path)) return {python->executable, path, command, ""};
+  const bool brings_environment = starts_in_its_environment(last_part(path));
+  for (size_t at = 1; at < command.size(); at++) {
+    if (brings_environment && command[at].find('/') == std::string::npos) continue;
+    if (auto python = interpreter_of_word(tree, command[at]))
+      return {python->first,
+              python->second,
+              {command.begin() + static_cast<ptrdiff_t>(at), command.end()},
+              last_part(path)};
+  }
+  if (!brings_environment) {
+    for (size_t at = 1; at < command.size(); at++)
+      if (auto python = interpreter_in_text(tree, command[at]))
+        return {*python, "", {}, last_part(path)};
+    for (const std::string& file : command)
+      if (const auto text = script_of(file == command[0] ? path : file))
+        if (auto python = interpreter_in_text(tree, *text))
+          return {*python, "", {}, last_part(file)};
+  }
+  if (auto python = find_interpreter(tree, "")) return {python->executable, "", {}, ""};
+  return {};
 }
 
-std::optional<python::PlanRequest> read_python_program(const std::string& path,
-                                                       const std::vector<std::string>& command) {
-  const Tree tree("");
-  if (!find_interpreter(tree, path)) return std::nullopt;
+std::optional<python::PlanRequest> read_python_program(const StartedPython& started) {
+  if (started.command.empty()) return std::nullopt;
+  const std::string& path = started.path;
+  const std::vector<std::string>& command = started.command;
   const auto with_arguments = [&](std::optional<python::PlanRequest> program, size_t after) {
     if (program && after < command.size())
       program->arguments.assign(command.begin() + static_cast<ptrdiff_t>(after), command.end());

@@ -20,13 +20,22 @@ struct PythonCommand {
 };
 PythonCommand split_python_command(const std::vector<std::string>& command);
 
-// The interpreter that this program is, or that its #! line names; else that of the active
-// environment. Nothing where there is none.
-std::optional<std::string> find_python_of(const std::string& path);
+// The Python that a command starts.
+struct StartedPython {
+  std::string interpreter;  // path; empty: there is none
+  // What stands of the command from the interpreter, or the script that names one, on: "python
+  // app.py" of "timeout 5 python app.py". Empty: it is not told by words of the command.
+  std::string path;
+  std::vector<std::string> command;
+  std::string named_in;  // for people: "timeout", "run.sh"; empty: the command is it
+};
+// The command itself; else what it starts in turn (env, nice, timeout, mpirun, ...): the first word
+// that is an interpreter, or a script of one; else the first that a shell's text names, on its
+// command line or in its file; else that of the active environment.
+StartedPython find_started_python(const std::string& path, const std::vector<std::string>& command);
 
 // The program, where the command says which: `python [OPTIONS] FILE`, `python -c CODE`,
-// `python -m MODULE`, or a script that names its interpreter. `path`: of the command.
-std::optional<python::PlanRequest> read_python_program(const std::string& path,
-                                                       const std::vector<std::string>& command);
+// `python -m MODULE`, or a script that names its interpreter.
+std::optional<python::PlanRequest> read_python_program(const StartedPython& started);
 
 }  // namespace cohabit

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "actions/launch.h"
+#include "base/paths.h"
 #include "base/say.h"
 #include "base/tree.h"
 #include "base/write_file.h"
@@ -56,7 +57,7 @@ Repair choose(const RunOptions& options, const report::RepairReport& report,
                    [](const Finding& finding) { return finding.severity == Severity::kError; });
   say(options, "{}: {}; no launch can clear that, see `cohabit fix {}`", what,
       error == report.findings.end() ? "something fails" : report::printable(error->headline),
-      report.program);
+      shell_word(report.program));
   return {};
 }
 
@@ -64,7 +65,9 @@ Result<Repair> repair_for_every_order(const RunOptions& options, RepairRequest r
   request.program.reset();
   const auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
-  return choose(options, *report, "every order of the modules of this environment");
+  return choose(options, *report,
+                fmt::format("every order of the modules of {}",
+                            directory_of(directory_of(request.environment))));
 }
 
 // A walk of the program tells enough if it comes to an end and meets a framework, or a clash.
@@ -83,16 +86,20 @@ Result<Repair> repair_for_program(const RunOptions& options, const RepairRequest
   return combine(choose(options, *report, "the program's imports so far"), *every);
 }
 
-Result<Repair> automatic_repair(const RunOptions& options, const std::string& path) {
+Result<Repair> automatic_repair(const RunOptions& options, const StartedPython& started) {
   auto imports = read_module_list(options.imports);
   if (!imports) return tl::unexpected<Error>(imports.error());
-  const auto place = find_python_of(path);
-  if (!place) {
-    say(options, "{} runs no Python that is known: started as it is", path);
+  if (started.interpreter.empty()) {
+    say(options, "{} runs no Python that is known: started as it is", options.command[0]);
     return Repair{};
   }
+  if (started.command.empty())
+    say(options, "{}: the environment is that of {}", options.command[0],
+        started.named_in.empty() ? started.interpreter + ", the active one"
+                                 : fmt::format("{}, which {} names", started.interpreter,
+                                               report::printable(started.named_in)));
   RepairRequest request;
-  request.environment = *place;
+  request.environment = started.interpreter;
   request.effects = false;
   request.imports = *imports;
   if (!imports->empty()) {
@@ -100,18 +107,18 @@ Result<Repair> automatic_repair(const RunOptions& options, const std::string& pa
     if (!report) return tl::unexpected<Error>(report.error());
     return choose(options, *report, fmt::format("import {}", fmt::join(*imports, ", ")));
   }
-  request.program = read_python_program(path, options.command);
+  request.program = read_python_program(started);
   return repair_for_program(options, request);
 }
 
-Result<Repair> repair_of(const RunOptions& options, const std::string& path) {
+Result<Repair> repair_of(const RunOptions& options, const StartedPython& started) {
   if (options.repair == "none") return Repair{};
-  if (options.repair == "auto") return automatic_repair(options, path);
+  if (options.repair == "auto") return automatic_repair(options, started);
   auto repair = read_rules_file(options.repair);
   if (!repair) return repair;
   const Tree tree("");
-  if (const auto place = find_python_of(path))
-    if (const auto python = find_interpreter(tree, *place))
+  if (!started.interpreter.empty())
+    if (const auto python = find_interpreter(tree, started.interpreter))
       for (const std::string& sentence : what_is_foreign(*repair, *python))
         say(options, "{}", sentence);
   return repair;
@@ -150,7 +157,8 @@ Result<int> run(const RunOptions& options) {
     say("cohabit run: {}\n", path.error().message);
     return kNotFound;
   }
-  auto repair = repair_of(options, *path);
+  const StartedPython started = find_started_python(*path, options.command);
+  auto repair = repair_of(options, started);
   if (!repair) return tl::unexpected<Error>(repair.error());
   const auto variables = own_variables("");
   const Variables environment(variables.begin(), variables.end());
@@ -159,7 +167,7 @@ Result<int> run(const RunOptions& options) {
     say(options, "COHABIT_PRELOAD=off: the flags of dlopen calls stay as they are");
   auto changes = launch_variables(*repair, environment);
   if (!changes) return tl::unexpected<Error>(changes.error());
-  if (auto added = add_needed_variables(options, *path, *changes); !added)
+  if (auto added = add_needed_variables(options, started, *changes); !added)
     return tl::unexpected<Error>(added.error());
   if (options.dry_run) {
     print_dry(options, *changes);

@@ -20,13 +20,12 @@ namespace {
 
 class NeededForRun {
  public:
-  NeededForRun(const RunOptions& options, const std::string& path,
+  NeededForRun(const RunOptions& options, const StartedPython& started,
                std::vector<VariableChange>& changes)
-      : options_(options), path_(path), changes_(changes), world_(tree_) {
+      : options_(options), started_(started), changes_(changes), world_(tree_) {
     variables_ = own_variables("");
     for (const VariableChange& change : changes) note(change);
-    const auto place = find_python_of(path);
-    known_ = place && find_environment(world_, *place);
+    known_ = !started.interpreter.empty() && find_environment(world_, started.interpreter);
     if (known_)
       world_.machine =
           read_machine(tree_, world_.python->elf_machine, "", world_.python->elf_interpreter);
@@ -60,7 +59,7 @@ class NeededForRun {
   Result<std::vector<std::string>> importers_of(const std::vector<std::string>& modules);
 
   const RunOptions& options_;
-  const std::string& path_;
+  const StartedPython& started_;
   std::vector<VariableChange>& changes_;
   Tree tree_{""};
   World world_;
@@ -113,7 +112,7 @@ std::string root_of(const std::string& module) {
 // Files of packages that the program's imports run and that import one of these.
 Result<std::vector<std::string>> NeededForRun::importers_of(
     const std::vector<std::string>& modules) {
-  auto program = read_python_program(path_, options_.command);
+  auto program = read_python_program(started_);
   if (!program) {
     say(options_,
         "what the command imports is not known: whether {} can be deferred shows when "
@@ -179,10 +178,10 @@ Result<void> NeededForRun::add_hook() {
 
 }  // namespace
 
-Result<void> add_needed_variables(const RunOptions& options, const std::string& path,
+Result<void> add_needed_variables(const RunOptions& options, const StartedPython& started,
                                   std::vector<VariableChange>& changes) {
   if (options.no_env && options.gpu_memory.empty() && options.defer.empty()) return {};
-  return NeededForRun(options, path, changes).add_all();
+  return NeededForRun(options, started, changes).add_all();
 }
 
 }  // namespace cohabit

@@ -11,6 +11,7 @@
 #include "actions/launch.h"
 #include "base/result.h"
 #include "base/say.h"
+#include "cli/python_command.h"
 #include "facts/cuda/gpu_host.h"
 
 namespace cohabit {
@@ -35,8 +36,8 @@ void say(const RunOptions& options, fmt::format_string<Arguments...> text,
 }
 
 // What the environment of the command's Python needs set, shares of a GPU's memory, and modules
-// that are to be deferred; says each on stderr. `path`: of the command.
-Result<void> add_needed_variables(const RunOptions& options, const std::string& path,
+// that are to be deferred; says each on stderr.
+Result<void> add_needed_variables(const RunOptions& options, const StartedPython& started,
                                   std::vector<VariableChange>& changes);
 
 }  // namespace cohabit

@@ -94,6 +94,7 @@ Judgement judge(const JudgedProcess& process) {
       judgement.other_errors.insert(cause_of(finding));
     }
   }
+  judgement.problems = process.simulation().problems();
   for (const sim::CallResult& result : process.simulation().results())
     judgement.failed.push_back(result.failed);
   judgement.obstacle = process.simulation().start_error();

@@ -106,9 +106,10 @@ class JudgedProcess {
 struct Judgement {
   std::set<std::string> launch_errors;  // causes
   std::set<std::string> other_errors;
-  uint64_t weight = 0;       // symbols that the launch errors are about
-  std::vector<bool> failed;  // by call
-  std::string obstacle;      // the process would not start, or not as it is meant
+  uint64_t weight = 0;                // symbols that the launch errors are about
+  std::vector<bool> failed;           // by call
+  std::string obstacle;               // the process would not start, or not as it is meant
+  std::vector<std::string> problems;  // what the simulation says, a preload that is ignored too
   bool clean() const { return launch_errors.empty() && obstacle.empty(); }
 };
 Judgement judge(const JudgedProcess& process);

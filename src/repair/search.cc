@@ -146,13 +146,13 @@ Search::Repaired Search::make_judgement(const Repair& repair, size_t order, size
   Repaired found;
   found.simulations = 1;
   Judgement& judgement = found.judgement;
-  {
-    const JudgedProcess process(lanes_[lane], orders_[order], repair);
-    judgement = judge(process);
-    const size_t problems = process.simulation().problems().size();
-    if (judgement.obstacle.empty() && problems > 0 && !repair.preloads.empty())
-      judgement.obstacle = process.simulation().problems().front();
-  }
+  judgement = judge(JudgedProcess(lanes_[lane], orders_[order], repair));
+  // What the user preloads may be ignored as before; what the repair does may not.
+  const auto& known = result_.before[order].problems;
+  for (const std::string& problem : judgement.problems)
+    if (judgement.obstacle.empty() && !repair.preloads.empty() &&
+        std::find(known.begin(), known.end(), problem) == known.end())
+      judgement.obstacle = problem;
   const auto& before = result_.before[order].failed;
   bool opens_more = false;
   for (size_t call = 0; call < before.size() && call < judgement.failed.size(); call++) {

@@ -51,7 +51,7 @@ def test_what_only_the_files_tell(environment, ask, tmp_path: Path):
 def test_what_a_killed_check_has_left_goes_with_the_next(environment, ask, tmp_path: Path):
     """But not what another process works in, nor what only has a like name."""
     made.make_wheel(tmp_path / "wheels", "other", "1")
-    names = [f".cohabit-check-{end}" for end in ("aAbB12", "cCdD34", "longer-than-ours", "")]
+    names = [f".cohabit-check.{end}" for end in ("aAbB12", "cCdD34", "longer-than-ours", "")]
     for name in names:
         (tmp_path / name / "lib").mkdir(parents=True)
         (tmp_path / name / "lib/file").write_text("x")

@@ -60,6 +60,50 @@ sys.exit(7)"""
     assert seen[0] == seen[1] and seen[0][0] == 7
 
 
+@pytest.fixture
+def failing(tmp_path: Path) -> tuple[Path, Path]:
+    """An environment of its own, and a program of which the imports fail: what is said of it shows that it was looked at."""
+    root = tmp_path / "an env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True)
+    (tmp_path / "app.py").write_text("import no_module_of_this_name\n")
+    return root, tmp_path / "app.py"
+
+
+@pytest.mark.parametrize("started_by", [
+    [], ["env", "A=1"], ["nice", "-n", "3"], ["timeout", "60"], ["nohup"], ["setsid", "-w"], ["env", "timeout", "-k", "1", "9"]], ids=" ".join)
+def test_the_python_that_a_command_starts(cohabit: str, failing: tuple[Path, Path], started_by: list[str]) -> None:
+    root, app = failing
+    done = run(cohabit, *["--", *started_by, str(root / "bin/python"), str(app)], cwd=app.parent, stdin=subprocess.DEVNULL)
+    said = [line for line in done.stderr.splitlines() if line.startswith("cohabit run: ")]
+    assert said[0].startswith("cohabit run: the program's imports cannot be worked out") and "no_module_of_this_name" in said[0]
+    assert said[1] == f"cohabit run: every order of the modules of {root}: nothing to repair"
+    assert f"`cohabit fix '{root}/bin/python'`" in said[2] and done.returncode == 1
+
+
+@pytest.mark.parametrize("kind", ["text", "script", "script of sh"])
+def test_the_python_that_a_shell_names(cohabit: str, failing: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
+    """Which program it runs is the shell's to know; the environment is named, and every order of it looked at."""
+    root, app = failing
+    (tmp_path / "env").symlink_to(root)
+    text = f"cd / && exec {tmp_path}/env/bin/python -c 'raise SystemExit(7)'"
+    script = tmp_path / "start"
+    script.write_text(f"#!/bin/sh\n# python\n{text}\n")
+    script.chmod(0o755)
+    command = {"text": ["sh", "-c", text], "script": [str(script)], "script of sh": ["sh", str(script)]}[kind]
+    done = run(cohabit, "--", *command)
+    assert done.returncode == 7 and f"the environment is that of {tmp_path}/env/bin/python, which " in done.stderr
+    assert f"every order of the modules of {tmp_path}/env: " in done.stderr
+
+
+def test_the_active_environment_is_named(cohabit: str, failing: tuple[Path, Path]) -> None:
+    root, _ = failing
+    done = run(cohabit, "--", "uv", "run", "python", "x", env={"VIRTUAL_ENV": str(root), "PATH": f"{root}/bin:/usr/bin:/bin"})
+    assert done.returncode == 127
+    for command in (["true"], ["grep", "-c", "x", "/dev/null"]):
+        done = run(cohabit, "--", *command, env={"VIRTUAL_ENV": str(root), "PATH": f"{root}/bin:/usr/bin:/bin"})
+        assert f"the environment is that of {root}/bin/python, the active one" in done.stderr
+
+
 def test_it_is_the_same_process(cohabit: str, rules: str) -> None:
     with subprocess.Popen([cohabit, "run", "--repair", rules, "--", sys.executable, "-c",
                            "import os; print(os.getpid(), os.getppid())"], stdout=subprocess.PIPE,
