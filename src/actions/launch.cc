@@ -123,7 +123,9 @@ Result<std::vector<VariableChange>> hook_variables(const Variables& settings,
   for (const auto& [name, value] : settings)
     add(name, value, Setting::kSet, "what the start-up hook of Cohabit does");
   add("PYTHONPATH", *directory, Setting::kPrepend,
-      "the start-up hook of Cohabit; the user's own sitecustomize runs after it");
+      "the start-up hook of Cohabit, which must stay in that directory: without it nothing is "
+      "deferred, and a share that only a call tells is not told; the user's own sitecustomize runs "
+      "after it");
   return changes;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +55,7 @@ struct Child {
   std::string directory;
   const VerifyLimits& limits;
   int channel = -1, crash_file = -1;
+  pid_t parent = 0;
 };
 
 std::vector<std::string> arguments_of(const std::string& python,
@@ -105,6 +107,8 @@ void place_descriptors(const Child& child) {
 
 [[noreturn]] void become(const Child& child) {
   ::setpgid(0, 0);
+  // With the thread that waits for it.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() != child.parent) ::_exit(127);
   place_descriptors(child);
   const int nothing = ::open("/dev/null", O_RDWR);
   for (int descriptor = 0; descriptor < 3; descriptor++) ::dup2(nothing, descriptor);
@@ -298,18 +302,22 @@ Result<VerifiedRun> verify_imports(const std::string& python,
                     directory.path(),
                     limits,
                     writing.get(),
-                    crash_file.get()};
+                    crash_file.get(),
+                    ::getpid()};
 
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::milliseconds(static_cast<int64_t>(limits.seconds * 1000));
   const pid_t pid = ::fork();
   if (pid == 0) become(child);
   if (pid < 0) return fail(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  ::setpgid(pid, pid);  // whoever is first
+  directory.belongs_to(pid);
   writing.close();
   Account account;
   int status = 0;
   const bool in_time = listen(reading.get(), end, account) && wait_for(pid, end, status);
   ::kill(-pid, SIGKILL);  // it, where it hangs, and what it has left behind
+  directory.belongs_to(0);
   end_marked(directory.path());
   if (!in_time) ::waitpid(pid, &status, 0);
   VerifiedRun run;

@@ -61,14 +61,18 @@ void remove_at(int directory, const char* name) {
 
 struct Slot {
   std::atomic<bool> used{false};
+  std::atomic<pid_t> group{0};
   std::array<char, PATH_MAX> path{};
 };
-std::array<Slot, 4> slots;
+std::array<Slot, 16> slots;
 std::mutex slot_mutex;
 
 void on_signal(int signal) {
-  for (Slot& slot : slots)
-    if (slot.used.load()) remove_tree(slot.path.data());
+  for (Slot& slot : slots) {
+    if (!slot.used.load()) continue;
+    if (const pid_t group = slot.group.load(); group > 1) ::kill(-group, SIGKILL);
+    remove_tree(slot.path.data());
+  }
   // Blocked until the handler returns: then it ends the process.
   (void)std::signal(signal, SIG_DFL);
   (void)::raise(signal);
@@ -170,7 +174,12 @@ ScratchDirectory::~ScratchDirectory() {
   if (path_.empty()) return;
   remove_tree(path_.c_str());
   ::close(lock_);
+  belongs_to(0);
   if (slot_ >= 0) slots[static_cast<size_t>(slot_)].used.store(false);
+}
+
+void ScratchDirectory::belongs_to(int group) const {
+  if (slot_ >= 0) slots[static_cast<size_t>(slot_)].group.store(group);
 }
 
 }  // namespace cohabit

@@ -21,6 +21,8 @@ class ScratchDirectory {
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
   const std::string& path() const { return path_; }  // empty: it could not be made
+  // Processes that work in it, by their group: such a signal ends them first. 0: none any more.
+  void belongs_to(int group) const;
 
  private:
   void make(const std::string& name, const std::string& parent);

@@ -87,6 +87,17 @@ Asked what_is_asked(const World& world, ProcessTools& tools,
 inline Asked what_is_asked(World& world, const std::vector<std::string>& imports) {
   return what_is_asked(world, world, imports);
 }
+// What a program's own code may import that its plan does not: it stands in functions, or on
+// branches that were not taken.
+struct LaterImports {
+  std::vector<std::string> modules;
+  // All that the own code names and that is installed, frameworks and what has native files, those
+  // above too.
+  std::vector<std::string> named;
+  bool are_open = false;  // and more, which only a running program knows
+};
+LaterImports find_later_imports(const World& world, const python::PlanRequest& program,
+                                const python::Plan& plan);
 // From here on processes are examined as on a machine with a GPU: what is opened after the imports
 // too. `driver_is_there`: ld.so finds its libraries; else others stand in for them.
 Result<void> assume_gpu(World& world, bool driver_is_there);

@@ -61,8 +61,8 @@ Result<void> prove(report::RepairReport& report) {
   return {};
 }
 
-// 0: sound, or sound when it is launched with the first repair; 1: something is left, or is a change
-// of packages or of the machine, or a run did not confirm it.
+// 0: sound, or sound when it is launched with the first repair; 1: something is left, or is a
+// change of packages or of the machine, or a run did not confirm it.
 int exit_code_of(const report::RepairReport& report) {
   if (!report.repairs.empty() && report.repairs.front().verified == false) return 1;
   std::vector<std::string> left;
@@ -117,14 +117,15 @@ Result<int> fix(const FixOptions& options) {
   if (!report) return tl::unexpected<Error>(report.error());
   if (!report->findings.empty() && report->findings.front().severity != Severity::kError)
     say("note: nothing that was looked at fails; this is for what is imported besides\n");
+  if (request->program)
+    if (const std::string more = report::more_imports(*report); !more.empty())
+      report->unknowns.push_back(more + "; `cohabit run` looks at every order of them too");
   const bool is_bare = request->imports.empty() && request->with.empty() &&
                        request->replay.empty() && !request->program;
   // "Nothing to repair" would be said of what was not looked at.
   if (is_bare && report->orders.empty()) return fail(no_framework_in(report->environment));
   if (is_bare && report->findings.empty())
-    fmt::print(
-        stderr,
-        "note: the frameworks and the packages that were asked for by name were looked at; what a "
+    say("note: the frameworks and the packages that were asked for by name were looked at; what a "
         "program imports besides can clash with them: --imports a,b, a program, or `cohabit "
         "run`\n");
   if (options.verify)

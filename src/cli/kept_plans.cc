@@ -26,7 +26,7 @@
 namespace cohabit {
 namespace {
 
-constexpr std::string_view kFormat = "cohabit plans 2\n";
+constexpr std::string_view kFormat = "cohabit plans 3\n";
 constexpr size_t kMostPlans = 32;  // of one environment
 constexpr uint64_t kLargestFile = uint64_t{32} << 20;
 constexpr uint64_t kLargestCache = uint64_t{128} << 20;  // all files together

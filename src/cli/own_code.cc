@@ -26,12 +26,31 @@ class AskedModules {
   Asked follow(const std::vector<std::string>& imports) {
     for (const std::string& name : imports)
       if (!add(name)) asked_.silently = true;  // made while it runs: nothing is known of it
+    return follow_own();
+  }
+
+  // The code of a program.
+  Asked follow_code(const std::string& text) {
+    read_text(text, "");
+    return follow_own();
+  }
+
+  // Neither of the standard library nor of the installed packages.
+  bool is_own(const python::ModuleSpec& spec) const {
+    if (spec.kind == python::ModuleKind::kBuiltin) return false;
+    const std::string place = spec.path.empty() ? spec.search.front() : spec.path;
+    const auto lies_in = [&](const std::string& directory) { return is_below(place, directory); };
+    return !lies_in(finder_.standard_library()) &&
+           std::none_of(installed_in_.begin(), installed_in_.end(), lies_in);
+  }
+
+ private:
+  Asked follow_own() {
     for (size_t at = 0; at < own_.size() && at < kMaxModules; at++) read(own_[at]);
     if (own_.size() > kMaxModules) asked_.silently = true;
     return std::move(asked_);
   }
 
- private:
   // Importing a.b runs a first. False: there is no such module.
   bool add(const std::string& name) {
     if (!asked_for_.insert(name).second) return true;
@@ -49,15 +68,6 @@ class AskedModules {
     return found;
   }
 
-  // Neither of the standard library nor of the installed packages.
-  bool is_own(const python::ModuleSpec& spec) const {
-    if (spec.kind == python::ModuleKind::kBuiltin) return false;
-    const std::string place = spec.path.empty() ? spec.search.front() : spec.path;
-    const auto lies_in = [&](const std::string& directory) { return is_below(place, directory); };
-    return !lies_in(finder_.standard_library()) &&
-           std::none_of(installed_in_.begin(), installed_in_.end(), lies_in);
-  }
-
   void read(const python::ModuleSpec& spec) {
     if (spec.kind == python::ModuleKind::kNamespace) return;
     const auto text =
@@ -66,8 +76,11 @@ class AskedModules {
       asked_.silently = true;
       return;
     }
-    const python::ImportedNames found =
-        python::imported_names(python::Syntax(*text), spec.package());
+    read_text(*text, spec.package());
+  }
+
+  void read_text(const std::string& text, std::string_view package) {
+    const python::ImportedNames found = python::imported_names(python::Syntax(text), package);
     if (!found.complete) asked_.silently = true;
     for (const python::ImportedName& one : found.names) {
       add(one.module);
@@ -89,7 +102,64 @@ class AskedModules {
   std::unordered_set<std::string> asked_for_, looked_at_, installed_in_;
 };
 
+// What it starts by itself is another program's to import.
+bool starts_python(const std::string& text) {
+  for (const char* words : {"sys.executable", "'python", "\"python"})
+    if (text.find(words) != text.npos) return true;
+  return false;
+}
+
+// Of a module that is run: the user's own, or there would be nothing to look for.
+std::optional<std::string> text_of(const Tree& tree, python::Finder& finder,
+                                   const python::PlanRequest& program) {
+  if (!program.code.empty()) return program.code;
+  if (!program.code_file.empty()) return tree.read_text(program.code_file);
+  auto module = finder.find_dotted(program.run_module);
+  if (module && module->is_package()) module = finder.find_dotted(program.run_module + ".__main__");
+  return module ? tree.read_text(module->path) : std::nullopt;
+}
+
 }  // namespace
+
+LaterImports find_later_imports(const World& world, const python::PlanRequest& program,
+                                const python::Plan& plan) {
+  LaterImports later;
+  python::Finder finder(world.tree, *world.python, program.directory);
+  const auto text = text_of(world.tree, finder, program);
+  if (!text) {
+    later.are_open = true;
+    return later;
+  }
+  AskedModules modules(world, finder);
+  const Asked asked = modules.follow_code(*text);
+  later.are_open = asked.silently || starts_python(*text);
+  std::unordered_set<std::string_view> loaded;
+  for (const python::PlannedModule& module : plan.modules) loaded.insert(module.name);
+  const std::vector<std::string> frameworks = find_frameworks(world);
+  const auto has_natives = [&](const python::ModuleSpec& spec) {
+    const std::vector<Distribution>& all = world.distributions.all();
+    return spec.is_package() && std::any_of(all.begin(), all.end(), [&](const Distribution& one) {
+             return one.has_native_files_below(spec.search.front());
+           });
+  };
+  const auto add_to = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const std::string& name : asked.imports) {
+    const auto spec = finder.find_dotted(name);
+    if (!spec || spec->kind == python::ModuleKind::kBuiltin || modules.is_own(*spec)) continue;
+    const std::string& place = spec->path.empty() ? spec->search.front() : spec->path;
+    const bool is_later = !loaded.contains(name);
+    if (is_later) add_to(later.modules, name);
+    if (is_below(place, finder.standard_library())) continue;
+    const std::string root = name.substr(0, name.find('.'));
+    if (is_later)
+      add_to(later.named, name);
+    else if (has_natives(*spec) || std::count(frameworks.begin(), frameworks.end(), root) > 0)
+      add_to(later.named, root);
+  }
+  return later;
+}
 
 Asked what_is_asked(const World& world, ProcessTools& tools,
                     const std::vector<std::string>& imports) {

@@ -15,7 +15,9 @@
 #include "base/rows.h"
 #include "base/text.h"
 #include "base/tree.h"
+#include "cli/arguments.h"
 #include "facts/python/interpreter.h"
+#include "imports/finder.h"
 
 namespace cohabit {
 namespace {
@@ -175,6 +177,43 @@ std::optional<python::PlanRequest> read_python_program(const StartedPython& star
   (found.kind == PythonCommand::kCode ? program.code : program.run_module) = found.program;
   if (!safe_path) program.directory = current_directory();
   return with_arguments(program, found.arguments);
+}
+
+bool runs_code_of_others(const StartedPython& started, const python::PlanRequest& program) {
+  const Tree tree("");
+  const auto interpreter = find_interpreter(tree, started.interpreter);
+  if (!interpreter) return false;
+  std::string file = program.code_file;
+  if (!program.run_module.empty()) {
+    python::Finder finder(tree, *interpreter, program.directory);
+    const auto module = finder.find_dotted(program.run_module);
+    if (!module) return false;
+    file = module->path;
+    if (is_below(file, interpreter->standard_library)) return true;
+  }
+  const auto holds = [&](const std::string& directory) { return is_below(file, directory); };
+  return is_below(file, interpreter->prefix + "/bin") ||
+         std::any_of(interpreter->site_directories.begin(), interpreter->site_directories.end(),
+                     holds);
+}
+
+std::vector<python::PlanRequest> programs_named_in(const std::vector<std::string>& arguments) {
+  constexpr size_t kMost = 3;
+  std::vector<python::PlanRequest> programs;
+  for (const std::string& word : arguments) {
+    if (programs.size() == kMost) break;
+    const size_t colon = word.find(':');
+    if (word.ends_with(".py")) {
+      if (auto program = file_program(word, false)) programs.push_back(std::move(*program));
+    } else if (colon != word.npos && read_module_list(word.substr(0, colon)) &&
+               read_module_list(word.substr(colon + 1))) {
+      python::PlanRequest program;
+      program.code = "import " + word.substr(0, colon);
+      program.directory = current_directory();
+      programs.push_back(std::move(program));
+    }
+  }
+  return programs;
 }
 
 }  // namespace cohabit

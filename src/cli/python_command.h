@@ -37,5 +37,12 @@ StartedPython find_started_python(const std::string& path, const std::vector<std
 // The program, where the command says which: `python [OPTIONS] FILE`, `python -c CODE`,
 // `python -m MODULE`, or a script that names its interpreter.
 std::optional<python::PlanRequest> read_python_program(const StartedPython& started);
+// Whether the program is one that is installed in the environment, or a module of Python's own
+// (torchrun, `-m pytest`, `-m cProfile`): it may run code that its arguments or the current
+// directory name.
+bool runs_code_of_others(const StartedPython& started, const python::PlanRequest& program);
+// What its arguments name of that code, each as a program of its own: files that end in ".py", and
+// modules ("app:application", as servers take it). A few at most.
+std::vector<python::PlanRequest> programs_named_in(const std::vector<std::string>& arguments);
 
 }  // namespace cohabit

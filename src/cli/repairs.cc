@@ -270,6 +270,12 @@ void RepairCase::add_package_repairs(report::RepairReport& report) const {
 void RepairCase::describe_program(report::RepairReport& report) const {
   if (orders_.empty() || !orders_[0].plan) return;
   report.failure = orders_[0].plan->failure;
+  if (request_.program) {
+    LaterImports later = find_later_imports(world_, *request_.program, *orders_[0].plan);
+    report.later_imports = std::move(later.modules);
+    report.named_imports = std::move(later.named);
+    report.imports_are_open = later.are_open;
+  }
   const auto frameworks = find_frameworks(world_);
   for (const python::PlannedModule& module : orders_[0].plan->modules)
     if (std::find(frameworks.begin(), frameworks.end(), module.name) != frameworks.end())

@@ -42,7 +42,7 @@ bool is_sound(const report::RepairReport& report) {
 // The best repair that changes nothing but the start; nothing where all is sound.
 Repair choose(const RunOptions& options, const report::RepairReport& report,
               const std::string& what) {
-  if (is_sound(report)) {
+  if (is_sound(report) && report.findings.empty()) {
     say(options, "{}: nothing to repair", what);
     return {};
   }
@@ -70,20 +70,60 @@ Result<Repair> repair_for_every_order(const RunOptions& options, RepairRequest r
                             directory_of(directory_of(request.environment))));
 }
 
-// A walk of the program tells enough if it comes to an end and meets a framework, or a clash.
-Result<Repair> repair_for_program(const RunOptions& options, const RepairRequest& request) {
+// What is asked for besides the program's imports as they go; empty: they are all.
+std::string more_than_planned(const report::RepairReport& report, bool is_own) {
+  if (!report.failure.empty())
+    return "the program's imports cannot be worked out: " + report.failure;
+  if (!is_own) return "the program is installed, and may run code that its arguments name";
+  if (std::string more = report::more_imports(report); !more.empty()) return more;
+  if (!report.meets_framework && is_sound(report))
+    return "the program's own imports meet no framework";
+  return "";
+}
+
+// Each order of what the program's code names, where that is told and little; else of all there is.
+Result<Repair> repair_for_orders(const RunOptions& options, RepairRequest request,
+                                 const report::RepairReport& report, bool is_own) {
+  constexpr size_t kMostNamed = 5;
+  const bool is_told =
+      is_own && report.failure.empty() && !report.imports_are_open && !report.later_imports.empty();
+  if (!is_told || report.named_imports.size() > kMostNamed)
+    return repair_for_every_order(options, request);
+  if (report.named_imports.empty()) return Repair{};
+  request.program.reset();
+  request.with = report.named_imports;
+  const auto found = find_repairs(request);
+  if (!found) return tl::unexpected<Error>(found.error());
+  return choose(options, *found,
+                fmt::format("every order of {}", fmt::join(report.named_imports, ", ")));
+}
+
+// A walk of the program tells enough if it comes to an end and meets a framework, or a clash, if it
+// is a program of the user's own, and if its code names no other imports.
+Result<Repair> repair_for_program(const RunOptions& options, const StartedPython& started,
+                                  const RepairRequest& request) {
   if (!request.program) return repair_for_every_order(options, request);
   const auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
-  const bool ends = report->failure.empty();
-  if (ends && (report->meets_framework || !is_sound(*report)))
-    return choose(options, *report, "the program's imports");
-  say(options, "{}",
-      ends ? "the program's own imports meet no framework"
-           : "the program's imports cannot be worked out: " + report->failure);
-  auto every = repair_for_every_order(options, request);
-  if (!every || is_sound(*report)) return every;
-  return combine(choose(options, *report, "the program's imports so far"), *every);
+  const bool is_own = !runs_code_of_others(started, *request.program);
+  const std::string more = more_than_planned(*report, is_own);
+  if (more.empty()) return choose(options, *report, "the program's imports");
+  say(options, "{}", more);
+  auto repair = repair_for_orders(options, request, *report, is_own);
+  if (!repair) return repair;
+  if (!is_sound(*report))
+    repair = combine(choose(options, *report, "the program's imports so far"), *repair);
+  if (is_own) return repair;
+  for (python::PlanRequest& named : programs_named_in(request.program->arguments)) {
+    RepairRequest own = request;
+    own.program = std::move(named);
+    const auto found = find_repairs(own);
+    if (!found) return tl::unexpected<Error>(found.error());
+    const std::string& file = own.program->code_file;
+    repair = combine(choose(options, *found, file.empty() ? own.program->code : last_part(file)),
+                     *repair);
+  }
+  return repair;
 }
 
 Result<Repair> automatic_repair(const RunOptions& options, const StartedPython& started) {
@@ -108,7 +148,7 @@ Result<Repair> automatic_repair(const RunOptions& options, const StartedPython& 
     return choose(options, *report, fmt::format("import {}", fmt::join(*imports, ", ")));
   }
   request.program = read_python_program(started);
-  return repair_for_program(options, request);
+  return repair_for_program(options, started, request);
 }
 
 Result<Repair> repair_of(const RunOptions& options, const StartedPython& started) {

@@ -301,7 +301,10 @@ Ref model_first(I& in, Ref, const A& a) {
 
 Ref model_import(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(0, "name"));
-  if (!name) return in.opaque();
+  if (!name) {
+    in.undecided("the name of a module that is imported");
+    return in.opaque();
+  }
   std::string full(*name);
   if (Int* level = as<Int>(a.get(4, "level"), Type::kInt); level && level->value > 0) {
     const auto absolute =

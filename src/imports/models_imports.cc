@@ -34,6 +34,7 @@ std::optional<std::string> resolve(std::string_view name, Ref package) {
 Ref import_module(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(0, "name"));
   if (!name) {
+    in.undecided("the name of a module that is imported");
     in.count_effect();
     return in.opaque();
   }

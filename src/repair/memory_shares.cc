@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/rows.h"
+#include "base/text.h"
 #include "facts/cuda/builds.h"
 #include "findings/environment.h"
 
@@ -198,7 +199,7 @@ Result<void> check_sum(const std::vector<MemoryShare>& shares, uint64_t memory) 
 Result<std::vector<MemoryShare>> parse_memory_shares(const std::string& text) {
   std::vector<MemoryShare> shares;
   for (const std::string_view part : split_list(text, ',')) {
-    auto share = parse_share(std::string(part));
+    auto share = parse_share(std::string(trim(part)));
     if (!share) return tl::unexpected<Error>(share.error());
     if (std::any_of(shares.begin(), shares.end(),
                     [&](const MemoryShare& known) { return known.module == share->module; }))

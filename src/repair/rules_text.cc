@@ -103,6 +103,10 @@ Result<Repair> parse_rules(std::string_view text) {
     const size_t end = std::min(text.find_first_of("\n;", begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
+    if (first && line.ends_with('\r'))
+      return fail(
+          "rules have lines that end as those of Windows do: write them as `cohabit fix "
+          "--write` does, with line feeds alone");
     if (first && line != kHead)
       return fail(fmt::format("rules begin with the line \"{}\", not with \"{}\"", kHead,
                               line.substr(0, 80)));

@@ -134,6 +134,18 @@ Json to_json(const RepairRow& row) {
 
 }  // namespace
 
+std::string more_imports(const RepairReport& report) {
+  constexpr size_t kShown = 3;
+  if (report.imports_are_open)
+    return "the program imports, or starts, what is decided while it runs";
+  const auto& names = report.later_imports;
+  if (names.empty()) return "";
+  const auto shown = static_cast<ptrdiff_t>(std::min(names.size(), kShown));
+  return fmt::format("the program may import {}{} later",
+                     fmt::join(names.begin(), names.begin() + shown, ", "),
+                     names.size() > kShown ? ", ..." : "");
+}
+
 std::string full(const RepairReport& report, bool colour) {
   std::string text = error_lines(report);
   if (!text.empty()) text += "\n";

@@ -35,8 +35,13 @@ struct RepairReport {
   // Of the order asked for, when it is one: how its plan ended, and whether it meets a framework.
   std::string failure;
   bool meets_framework = false;
+  // Of a program: what its own code may import besides (cli/examine.h, LaterImports).
+  std::vector<std::string> later_imports, named_imports;
+  bool imports_are_open = false;
 };
 
+// "the program may import paddle, cupy later"; empty: its code names and makes no other imports.
+std::string more_imports(const RepairReport& report);
 std::string full(const RepairReport& report, bool colour);
 // data/schema/fix.schema.json describes it.
 std::string json(const RepairReport& report);

@@ -22,7 +22,7 @@ import casefile  # noqa: E402
 
 SITE = "env/lib/python3.11/site-packages"
 TRUE, FORGED = b"marker-alpha", b"marker-omega"
-FORMAT = b"cohabit plans 2\n"
+FORMAT = b"cohabit plans 3\n"
 OLD_ENOUGH = 2.3  # seconds: what has changed less than two seconds ago is not kept
 WORLD = f"""program env/bin/python3
   defs PyInit_posix

@@ -80,6 +80,21 @@ def test_the_python_that_a_command_starts(cohabit: str, failing: tuple[Path, Pat
     assert f"`cohabit fix '{root}/bin/python'`" in said[2] and done.returncode == 1
 
 
+@pytest.mark.parametrize("program", [["-m", "cProfile", "app.py"], ["-m", "pdb", "-c", "q", "app.py"], ["-m", "served", "app:application"],
+                                     ["bin/served", "app:application"]], ids=" ".join)
+def test_the_program_that_a_program_runs(cohabit: str, failing: tuple[Path, Path], program: list[str]) -> None:
+    """What is installed, or Python's own, runs code that its arguments name: what they name is looked at, and every order."""
+    root, app = failing
+    site = next(root.glob("lib/python3*/site-packages"))
+    (site / "served.py").write_text("")
+    (root / "bin/served").write_text(f"#!{sys.executable}\nimport served\n")
+    command = [str(root / "bin/python"), *[word.replace("bin/", f"{root}/bin/") for word in program]]
+    done = run(cohabit, "--dry-run", "--", *command, cwd=app.parent)
+    named = "app.py" if "app.py" in program else "import app"
+    assert "may run code that its arguments name" in done.stderr and f"every order of the modules of {root}" in done.stderr
+    assert f"cohabit run: {named}: ModuleNotFoundError: No module named 'no_module_of_this_name'" in done.stderr
+
+
 @pytest.mark.parametrize("kind", ["text", "script", "script of sh"])
 def test_the_python_that_a_shell_names(cohabit: str, failing: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
     """Which program it runs is the shell's to know; the environment is named, and every order of it looked at."""
@@ -206,6 +221,12 @@ def test_written_script(cohabit: str, rules: str, tmp_path: Path) -> None:
     assert (said.stdout, said.stderr) == ("libz.so.1 [\"it's\", 'more']\n", "")
     said = subprocess.run([str(script)], capture_output=True, text=True, env=plain | {"LD_PRELOAD": "libm.so.6"})
     assert said.stdout == "libm.so.6 [\"it's\"]\n", "the user's own is kept, behind ours"
+
+
+def test_rules_with_line_ends_of_windows(cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "rules").write_bytes(b"cohabit-rules 1\r\npreload libz.so.1\r\n")
+    done = run(cohabit, "--repair", str(tmp_path / "rules"), "--", "true")
+    assert done.returncode == 125 and "Windows" in done.stderr
 
 
 def test_rules_that_are_cut_off(cohabit: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -400,3 +401,30 @@ def test_a_module_of_no_distribution_is_always_run(runs, place: Path) -> None:
 def test_no_place_for_the_cache(runs) -> None:
     count, run, said = runs(XDG_CACHE_HOME="/proc/nothing")
     assert count == 1 and run["outcome"] == "ok" and "nothing is kept for the next run" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_outlives_an_interrupt(cohabit: str, tmp_path: Path, number: signal.Signals) -> None:
+    """The run, and but for SIGKILL, which nobody sees coming, what it has started."""
+    told = tmp_path / "told"
+    (tmp_path / "waiting.py").write_text(
+        f"import os, subprocess, time\none = subprocess.Popen(['sleep', '1000'])\n"
+        f"open({str(told)!r} + '.new', 'w').write(f'{{os.getpid()}} {{one.pid}}')\n"
+        f"os.rename({str(told)!r} + '.new', {str(told)!r})\ntime.sleep(1000)\n")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with subprocess.Popen([cohabit, "verify", sys.executable, "--imports", "waiting"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else 0,
+                          env=os.environ | {"PYTHONPATH": str(tmp_path), "TMPDIR": str(scratch)}) as process:
+        while not told.exists():
+            time.sleep(0.01)
+        process.send_signal(number)
+    assert process.returncode == -number
+    run, started = map(int, told.read_text().split())
+    for pid in [run] if number == signal.SIGKILL else [run, started]:
+        while Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+            time.sleep(0.01)  # the test hangs where it lives on
+    if number == signal.SIGKILL:
+        os.kill(started, signal.SIGKILL)
+    else:
+        assert list(scratch.iterdir()) == []

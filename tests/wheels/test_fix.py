@@ -96,6 +96,40 @@ def test_run_makes_it_compute(name: str, case: dict, cohabit: str) -> None:
         assert endings[-1] != 0, f"works without the repair as well: {endings}"
 
 
+# Programs that import one framework, and another one that their first run through does not show. In `demo`: conflict 2.
+VALUE = "print(float(m.matmul(m.ones([8, 8]), m.ones([8, 8]))[0][0]))\n"
+LATER = {
+    "a name that is read": f"import tensorflow, importlib, sys\nm = importlib.import_module(sys.stdin.readline().strip())\n{VALUE}",
+    "a text that is read": f"import tensorflow, sys\nexec('import ' + sys.stdin.readline().strip() + ' as m')\n{VALUE}",
+    "a function": f"import tensorflow\ndef paddle():\n    import paddle as m\n    {VALUE}globals()[input()]()\n",
+    "a module of its own": "import tensorflow, helper\n{'paddle': helper.paddle}[input()]()\n",
+    "a program that it starts": "import paddle, subprocess, sys\nsys.exit(subprocess.run([sys.executable, 'child.py']).returncode)\n",
+}
+
+
+@pytest.mark.parametrize("how", LATER)
+def test_what_a_program_imports_later(how: str, cohabit: str, tmp_path: Path) -> None:
+    """What only a running program decides is repaired too: by what its code names, else by every order of the environment."""
+    home = environment("demo")
+    (tmp_path / "app.py").write_text(LATER[how])
+    (tmp_path / "helper.py").write_text("def paddle():\n    import paddle as m\n    " + VALUE)
+    (tmp_path / "child.py").write_text("import tensorflow, paddle as m\n" + VALUE)
+    command = [str(home / "bin/python"), "app.py"]
+    plain, repaired = [subprocess.run([*before, *command], input="paddle\n", capture_output=True, text=True, cwd=tmp_path)
+                       for before in ([], [cohabit, "run", "--"])]
+    assert plain.returncode != 0
+    assert repaired.returncode == 0 and repaired.stdout.split() == ["8.0"], repaired.stderr[-3000:]
+
+
+def test_a_launcher_that_imports_a_framework(cohabit: str, tmp_path: Path) -> None:
+    """paddle's own imports paddle; what its argument names is repaired."""
+    home = environment("demo")
+    (tmp_path / "child.py").write_text(f"import tensorflow, paddle as m\nopen({str(tmp_path / 'told')!r}, 'w').write('right')\n")
+    command = [str(home / "bin/python"), "-m", "paddle.distributed.launch", "--max_restart", "0", "child.py"]
+    done = subprocess.run([cohabit, "run", "--", *command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "told").read_text() == "right", done.stderr[-3000:]
+
+
 def test_verify_proves_the_repair(cohabit: str, repo: Path, tmp_path: Path) -> None:
     """OpenCV behind decord writes whole pictures only with the repair, and `fix --verify` has seen it; a program that
     still fails is told."""
