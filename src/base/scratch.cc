@@ -150,7 +150,8 @@ ScratchDirectory::ScratchDirectory(const std::string& name, const std::string& p
 void ScratchDirectory::make(const std::string& name, const std::string& parent) {
   constexpr int kMostTries = 5;  // another process takes it for abandoned before it is locked
   for (int i = 0; i < kMostTries && lock_ < 0; i++) {
-    std::string path = parent + "/" + name + ".XXXXXX";
+    std::string path = parent;
+    path.append("/").append(name).append(".XXXXXX");
     if (!::mkdtemp(path.data())) return;
     lock_ = lock_directory(path);
     char resolved[PATH_MAX];

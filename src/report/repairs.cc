@@ -135,7 +135,6 @@ Json to_json(const RepairRow& row) {
 }  // namespace
 
 std::string more_imports(const RepairReport& report) {
-  constexpr size_t kShown = 3;
   if (report.imports_are_open)
     return "the program imports, or starts, what is decided while it runs";
   const auto& names = report.later_imports;
