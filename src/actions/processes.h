@@ -1,4 +1,5 @@
-// Processes of this user: by the environment that they were started with, and by what they have open.
+// Processes of this user: by the environment that they were started with, and by what they have
+// open.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +15,8 @@ namespace cohabit {
 std::vector<pid_t> find_processes(std::string_view variable);
 // Others than this one that have this very file open.
 std::vector<pid_t> find_users_of(const std::string& file);
-// "process 77 (python -m pip install x)", for people; shortened, without what a terminal would obey.
+// "process 77 (python -m pip install x)", for people; shortened, without what a terminal would
+// obey.
 std::string describe_process(pid_t process);
 
 }  // namespace cohabit

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/say.h"
+
 namespace cohabit {
 namespace {
 
@@ -70,7 +72,7 @@ bool wants_colour() {
 
 int exit_code_of(const Result<int>& result) {
   if (result) return *result;
-  fmt::print(stderr, "cohabit: {}\n", result.error().message);
+  say("cohabit: {}\n", result.error().message);
   return 2;
 }
 

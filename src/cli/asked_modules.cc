@@ -49,10 +49,11 @@ bool is_module(std::string_view dotted, char between) {
   });
 }
 
+constexpr std::string_view kInit = "/__init__.py";
+
 // The full name of the module that a path of a RECORD is: "a.b" of "a/b/__init__.py", "a/b.py" and
 // "a/b.abi3.so"; empty: none that is imported by its name.
 std::string module_name(std::string_view path) {
-  constexpr std::string_view kInit = "/__init__.py";
   if (path.ends_with(kInit)) {
     path.remove_suffix(kInit.size());
   } else if (path.ends_with(".py") || path.ends_with(".so")) {
@@ -76,7 +77,6 @@ std::vector<std::string_view> parents_of(std::string_view path) {
 
 // Modules of the distribution that lie in no package of its own, and are not at the top.
 std::vector<std::string> modules_in_namespaces(const InstalledFiles& files, uint32_t distribution) {
-  constexpr std::string_view kInit = "/__init__.py";
   const auto [begin, end] = files.rows_of(distribution);
   std::unordered_set<std::string_view> packages;
   for (size_t i = begin; i < end; i++) {

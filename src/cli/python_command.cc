@@ -30,12 +30,13 @@ bool is_script(const std::string& path) {
   return text && text->starts_with("#!");
 }
 
-// "/env/bin/python -c" in a file of a shell.
-std::optional<std::string> script_of(const std::string& path) {
-  constexpr size_t kLongestScript = 256 << 10;
-  auto text = read_file(path, kLongestScript);
-  if (!text || text->find('\0') != std::string::npos) return std::nullopt;
-  return std::move(*text);
+// "/env/bin/python -c" in a file of a shell. What comes out of a pipe is the command's to read.
+std::optional<std::string> script_of(const Tree& tree, const std::string& path) {
+  constexpr uint64_t kLongestScript = 256 << 10;
+  std::error_code error;
+  auto text = tree.read_text(fs::absolute(path, error).string(), kLongestScript);
+  if (text && text->find('\0') != std::string::npos) text.reset();
+  return text;
 }
 
 // These choose the environment themselves: a bare "python" behind them is not that of PATH.
@@ -148,7 +149,7 @@ StartedPython find_started_python(const std::string& path,
       if (auto python = interpreter_in_text(tree, command[at]))
         return {*python, "", {}, last_part(path)};
     for (const std::string& file : command)
-      if (const auto text = script_of(file == command[0] ? path : file))
+      if (const auto text = script_of(tree, file == command[0] ? path : file))
         if (auto python = interpreter_in_text(tree, *text))
           return {*python, "", {}, last_part(file)};
   }

@@ -110,6 +110,33 @@ def test_the_python_that_a_shell_names(cohabit: str, failing: tuple[Path, Path],
     assert f"every order of the modules of {tmp_path}/env: " in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["pipe", "named pipe"])
+def test_what_a_command_reads_is_its_own(cohabit: str, tmp_path: Path, kind: str) -> None:
+    """`cat <(program)`: a pipe can be read once, and waits for its writer."""
+    reading, writing = os.pipe()
+    name = f"/dev/fd/{reading}"
+    if kind == "named pipe":
+        name = str(tmp_path / "pipe")
+        os.mkfifo(name)
+    with subprocess.Popen([cohabit, "run", "--", "cat", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          pass_fds=[reading]) as process:
+        if kind == "named pipe":
+            while Path(f"/proc/{process.pid}/comm").read_text() != "cat\n":
+                time.sleep(0.01)
+            Path(name).write_text("python is named in it\n")
+        else:
+            os.write(writing, b"python is named in it\n")
+        os.close(writing)
+        assert process.stdout.read() == "python is named in it\n"
+    os.close(reading)
+
+
+@pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full"])
+def test_other_commands_too(cohabit: str, redirected: str) -> None:
+    done = subprocess.run(["sh", "-c", f'exec "$@" {redirected}', "sh", cohabit, "fix", "/no/such/environment"], stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
 def test_the_active_environment_is_named(cohabit: str, failing: tuple[Path, Path]) -> None:
     root, _ = failing
     done = run(cohabit, "--", "uv", "run", "python", "x", env={"VIRTUAL_ENV": str(root), "PATH": f"{root}/bin:/usr/bin:/bin"})
