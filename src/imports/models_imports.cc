@@ -179,6 +179,68 @@ Ref load_module(I& in, Ref self, const A&) {
   return spec ? in.load_spec(*spec) : in.opaque();
 }
 
+// --- imp (up to Python 3.11): what SWIG writes at the top of its modules up to its release 3.0.10
+
+constexpr int64_t kImpSource = 1, kImpExtension = 3, kImpPackage = 5, kImpBuiltin = 6;
+
+// What imp.find_module gives: (file, pathname, (suffix, mode, type)).
+Ref imp_found(I& in, Ref file, Ref path, std::string_view suffix, std::string_view mode,
+              int64_t type) {
+  auto* details = in.list({in.string(suffix), in.string(mode), in.integer(type)}, Type::kTuple);
+  return in.list({file, path, details}, Type::kTuple);
+}
+
+Ref imp_find_module(I& in, Ref, const A& a) {
+  const std::string_view* name = text_of(a.get(0, "name"));
+  Ref path = a.get(1, "path");
+  const bool everywhere = !path || path->type == Type::kNone;
+  if (!name || (!everywhere && !sequence_of(path))) return in.opaque();
+  const auto spec = in.finder().find(*name, everywhere ? in.finder().path() : texts_of(path));
+  if (!spec || spec->kind == ModuleKind::kNamespace) {
+    if (!everywhere && sequence_of(path)->open) return in.opaque();
+    return in.raise("ImportError", fmt::format("No module named '{}'", *name));
+  }
+  if (spec->kind == ModuleKind::kBuiltin)
+    return imp_found(in, in.none(), in.none(), "", "", kImpBuiltin);
+  if (spec->is_package())
+    return imp_found(in, in.none(), in.string(spec->search.front()), "", "", kImpPackage);
+  Instance* file = in.instance_of("File");
+  file->open = true;
+  Ref where = in.string(spec->path);
+  if (spec->kind != ModuleKind::kNative) return imp_found(in, file, where, ".py", "r", kImpSource);
+  for (const std::string& suffix : in.finder().extension_suffixes())
+    if (spec->path.ends_with(suffix))
+      return imp_found(in, file, where, suffix, "rb", kImpExtension);
+  return in.opaque();
+}
+
+// By the name of the file alone, as load_source, load_dynamic and load_package take it.
+Ref imp_load(I& in, const std::string_view* name, const std::string_view* path) {
+  if (!name || !path) return in.opaque();
+  ModuleSpec spec{std::string(*name), ModuleKind::kSource, std::string(*path), {}};
+  if (const auto status = in.tree().stat(spec.path); status && status->is_directory()) {
+    spec.search = {spec.path};
+    spec.path += "/__init__.py";
+  }
+  for (const std::string& suffix : in.finder().extension_suffixes())
+    if (spec.path.ends_with(suffix)) spec.kind = ModuleKind::kNative;
+  return in.load_spec(spec);
+}
+
+Ref imp_load_file(I& in, Ref, const A& a) {
+  Ref path = a.get(1, "pathname");
+  return imp_load(in, text_of(a.get(0, "name")), text_of(path ? path : a.get(1, "path")));
+}
+
+Ref imp_load_module(I& in, Ref, const A& a) {
+  const std::string_view* name = text_of(a.get(0, "name"));
+  Sequence* details = sequence_of(a.get(3, "details"));
+  Int* type =
+      details && details->items.size() == 3 ? as<Int>(details->items[2], Type::kInt) : nullptr;
+  if (name && type && type->value == kImpBuiltin) return in.import_dotted(*name);
+  return imp_load(in, name, text_of(a.get(2, "filename")));
+}
+
 // importlib.machinery.FileFinder(directory, (loader, suffixes), ...): torchvision asks it where its
 // own libraries lie.
 Ref file_finder_new(I& in, Ref, const A& a) {
@@ -367,6 +429,11 @@ constexpr ModelRow kRows[] = {
     {"importlib_resources.path", resource_path},
     {"importlib_resources._functional.path", resource_path},
     {"pkg_resources.resource_filename", resource_filename},
+    {"imp.find_module", imp_find_module},
+    {"imp.load_module", imp_load_module},
+    {"imp.load_source", imp_load_file},
+    {"imp.load_dynamic", imp_load_file},
+    {"imp.load_package", imp_load_file},
     {"pkgutil.iter_modules", iter_modules},
     {"_ctypes.dlopen", ctypes_dlopen},
     {"_cffi_backend.load_library", cffi_load},

@@ -59,6 +59,21 @@ SCENARIOS: dict[str, dict[str, str]] = {
                              "        return importlib.import_module(_known[name], __name__)\n"
                              "    raise AttributeError(name)\n",
         "m_pkg/part.py": "value = 1\n", "m_pkg/other.py": "", "m_pkg/x.py": ""},
+    "what SWIG writes": {  # up to its release 3.0.10; Python 3.12 has no imp
+        "app.py": "import os, sys\nhere = os.path.dirname(__file__)\n"
+                  "def load(name, where):\n    import imp\n    fp = None\n    try:\n"
+                  "        fp, pathname, description = imp.find_module(name, [where])\n"
+                  "    except ImportError:\n        import m_other\n        return m_other\n"
+                  "    if fp is not None:\n        try:\n"
+                  "            return imp.load_module(name, fp, pathname, description)\n"
+                  "        finally:\n            fp.close()\n"
+                  "    return imp.load_module(name, fp, pathname, description)\n"
+                  "load('m_a', here)\nload('m_gone', here)\nload('m_pkg', here)\n"
+                  "import imp\nimp.load_source('m_pkg.m_sub', os.path.join(here, 'm_pkg', 'm_sub.py'))\n"
+                  "imp.find_module('sys')[2][2] == imp.C_BUILTIN or __import__('m_x')\n"
+                  "imp.find_module('m_gone')\n",
+        "m_a.py": "", "m_other.py": "", "m_x.py": "", "m_pkg/__init__.py": "", "m_pkg/m_sub.py": "import m_deep\n",
+        "m_deep.py": ""},
     "a lazy module class": {
         "app.py": "import m_lazy\nm_lazy.tool.run\n",
         "m_lazy.py": "import sys, types, importlib\n"
@@ -285,6 +300,10 @@ SCENARIOS: dict[str, dict[str, str]] = {
 ASK = ("import sys, json\nfailure, order = None, []\n"
        "class Listen:\n    @staticmethod\n    def find_spec(name, path=None, target=None):\n"
        "        order.append(name)\nsys.meta_path.insert(0, Listen)\n"
+       # imp loads what it has found through this, and asks no finder.
+       "import importlib.util\nfrom_file = importlib.util.spec_from_file_location\n"
+       "def listen(name, *rest, **more):\n    order.append(name)\n    return from_file(name, *rest, **more)\n"
+       "importlib.util.spec_from_file_location = listen\n"
        "try:\n    import app\nexcept Exception as error:\n    failure = type(error).__name__\n"
        "print(json.dumps([list(dict.fromkeys(order)), failure]))")
 
