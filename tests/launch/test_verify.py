@@ -163,6 +163,23 @@ def test_a_wrong_value_names_device_and_computation(verify, tmp_path: Path) -> N
                              '"compute with cupy on cuda:0: product"')
 
 
+def test_a_release_without_what_is_computed(verify, tmp_path: Path) -> None:
+    """Its own failure is one; what only our computation asks for is none, unless little of it is left."""
+    module = tmp_path / "zstandard/__init__.py"
+    module.parent.mkdir()
+    module.write_text("__version__ = '0.1'\n")
+    status, (run,) = verify("--imports", "zstandard")
+    assert (status, run["outcome"]) == (0, "ok")
+    assert len(run["notes"]) == 1 and run["notes"][0].startswith("zstandard 0.1 is of another age than the computation here")
+    module.write_text("__version__ = '0.1'\nimport json\ndef ZstdDecompressor(): return json.gone\n")
+    status, (run,) = verify("--imports", "zstandard")
+    assert (status, run["outcome"]) == (1, "exception")
+    module.unlink()
+    (module.parent / "left.txt").write_text("")
+    status, (run,) = verify("--imports", "zstandard")
+    assert (status, run["outcome"]) == (1, "exception")
+
+
 def test_versions_of_loaded_libraries(verify) -> None:
     _, (run,) = verify("--imports", "zlib")
     if any("libz" in library["path"] for library in run["libraries"]):  # else it is built into this Python
