@@ -94,7 +94,8 @@ struct LaterImports {
   // All that the own code names and that is installed, frameworks and what has native files, those
   // above too.
   std::vector<std::string> named;
-  bool are_open = false;  // and more, which only a running program knows
+  bool are_open = false;           // and more, which only a running program knows
+  bool gives_environment = false;  // starts others with variables of its own choice (env=)
 };
 LaterImports find_later_imports(const World& world, const python::PlanRequest& program,
                                 const python::Plan& plan);

@@ -109,6 +109,13 @@ bool starts_python(const std::string& text) {
   return false;
 }
 
+// subprocess.run(command, env=...): LD_PRELOAD goes on only if the program hands it on.
+bool gives_environment(const std::string& text) {
+  for (size_t at = text.find("env="); at != text.npos; at = text.find("env=", at + 1))
+    if (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '(' || text[at - 1] == ',')) return true;
+  return false;
+}
+
 // Of a module that is run: the user's own, or there would be nothing to look for.
 std::optional<std::string> text_of(const Tree& tree, python::Finder& finder,
                                    const python::PlanRequest& program) {
@@ -133,6 +140,7 @@ LaterImports find_later_imports(const World& world, const python::PlanRequest& p
   AskedModules modules(world, finder);
   const Asked asked = modules.follow_code(*text);
   later.are_open = asked.silently || starts_python(*text);
+  later.gives_environment = starts_python(*text) && gives_environment(*text);
   std::unordered_set<std::string_view> loaded;
   for (const python::PlannedModule& module : plan.modules) loaded.insert(module.name);
   const std::vector<std::string> frameworks = find_frameworks(world);

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/tree.h"
 #include "cli/arguments.h"
+#include "cli/shell_text.h"
 #include "facts/python/interpreter.h"
 #include "imports/finder.h"
 
@@ -30,13 +31,9 @@ bool is_script(const std::string& path) {
   return text && text->starts_with("#!");
 }
 
-// "/env/bin/python -c" in a file of a shell. What comes out of a pipe is the command's to read.
-std::optional<std::string> script_of(const Tree& tree, const std::string& path) {
-  constexpr uint64_t kLongestScript = 256 << 10;
+std::string current_directory() {
   std::error_code error;
-  auto text = tree.read_text(fs::absolute(path, error).string(), kLongestScript);
-  if (text && text->find('\0') != std::string::npos) text.reset();
-  return text;
+  return fs::current_path(error).string();
 }
 
 // These choose the environment themselves: a bare "python" behind them is not that of PATH.
@@ -47,49 +44,45 @@ bool starts_in_its_environment(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// The interpreter of a word of a command and the file that the word is.
-std::optional<std::pair<std::string, std::string>> interpreter_of_word(const Tree& tree,
-                                                                       const std::string& word) {
-  if (word.empty() || word[0] == '-') return std::nullopt;
-  const auto path = find_command(word);
-  if (!path || ::access(path->c_str(), X_OK) != 0) return std::nullopt;
-  const auto status = tree.stat(fs::absolute(*path).lexically_normal().string());
-  if (!status || !status->is_regular()) return std::nullopt;
-  auto python = find_interpreter(tree, *path);
-  if (!python) return std::nullopt;
-  return std::pair(python->executable, *path);
-}
-
-std::string without_comments(const std::string& text) {
-  std::string rest;
-  for (const std::string_view line : split(text, '\n'))
-    if (!trim(line).starts_with('#')) rest.append(line).append("\n");
-  return rest;
-}
-
-// The first word of a shell's text that names one, by a path if there is such a word: what stands
-// in it is not known to be run.
-std::optional<std::string> interpreter_in_text(const Tree& tree, const std::string& text) {
-  if (text.find("python") == std::string::npos) return std::nullopt;
-  constexpr std::string_view kBetween = " \t\n;|&()'\"`$={}";
-  std::vector<std::string> paths, names;
-  const std::string code = without_comments(text);
-  for (size_t begin = 0; begin < code.size();) {
-    const size_t end = std::min(code.find_first_of(kBetween, begin), code.size());
-    std::string word = code.substr(begin, end - begin);
-    begin = end + 1;
-    if (last_part(word).starts_with("python"))
-      (word.find('/') == word.npos ? names : paths).push_back(std::move(word));
-  }
-  for (const auto* words : {&paths, &names})
-    for (const std::string& word : *words)
-      if (auto python = interpreter_of_word(tree, word)) return python->first;
+// The makefile that make reads: -f FILE, or one of three names; -C DIRECTORY comes before.
+std::optional<std::string> makefile_of(const Tree& tree, const std::vector<std::string>& command,
+                                       std::string* directory) {
+  const auto value_of = [&](std::string_view option) -> std::string {
+    for (size_t at = 1; at < command.size(); at++)
+      if (command[at].starts_with(option))
+        return command[at].size() > option.size() ? command[at].substr(option.size())
+               : at + 1 < command.size()          ? command[at + 1]
+                                                  : "";
+    return "";
+  };
+  *directory = (fs::path(current_directory()) / value_of("-C")).lexically_normal().string();
+  std::vector<std::string> names = {"GNUmakefile", "makefile", "Makefile"};
+  if (const std::string file = value_of("-f"); !file.empty()) names = {file};
+  for (const std::string& name : names)
+    if (auto text = text_of_script(tree, (fs::path(*directory) / name).string())) return text;
   return std::nullopt;
 }
 
-std::string current_directory() {
-  std::error_code error;
-  return fs::current_path(error).string();
+// `conda run -n NAME python app.py`
+std::optional<StartedPython> started_by_conda(const Tree& tree,
+                                              const std::vector<std::string>& command) {
+  for (size_t at = 1; at + 1 < command.size(); at++) {
+    const std::string& word = command[at];
+    if (word != "-n" && word != "--name" && word != "-p" && word != "--prefix") continue;
+    const auto prefix = conda_environment(tree, command[at + 1]);
+    if (!prefix) return std::nullopt;
+    const auto python = interpreter_of_word(tree, *prefix + "/bin/python");
+    StartedPython started{python->interpreter, "", {}, last_part(command[0])};
+    for (size_t rest = at + 2; rest < command.size(); rest++)
+      if (command[rest].find('/') == std::string::npos)
+        if (auto found = interpreter_of_word(tree, *prefix + "/bin/" + command[rest])) {
+          started.path = found->file;
+          started.command.assign(command.begin() + static_cast<ptrdiff_t>(rest), command.end());
+          break;
+        }
+    return started;
+  }
+  return std::nullopt;
 }
 
 // The first entry of sys.path is the directory of the file, links resolved.
@@ -134,27 +127,55 @@ PythonCommand split_python_command(const std::vector<std::string>& command) {
 StartedPython find_started_python(const std::string& path,
                                   const std::vector<std::string>& command) {
   const Tree tree("");
+  const std::string name(last_part(path));
   if (auto python = find_interpreter(tree, path)) return {python->executable, path, command, ""};
-  const bool brings_environment = starts_in_its_environment(last_part(path));
+  if (name == "conda" || name == "mamba" || name == "micromamba")
+    if (auto started = started_by_conda(tree, command)) return *started;
+  const bool brings_environment = starts_in_its_environment(name);
   for (size_t at = 1; at < command.size(); at++) {
     if (brings_environment && command[at].find('/') == std::string::npos) continue;
-    if (auto python = interpreter_of_word(tree, command[at]))
-      return {python->first,
-              python->second,
+    if (auto found = interpreter_of_word(tree, command[at]))
+      return {found->interpreter,
+              found->file,
               {command.begin() + static_cast<ptrdiff_t>(at), command.end()},
-              last_part(path)};
+              name};
   }
   if (!brings_environment) {
     for (size_t at = 1; at < command.size(); at++)
-      if (auto python = interpreter_in_text(tree, command[at]))
-        return {*python, "", {}, last_part(path)};
-    for (const std::string& file : command)
-      if (const auto text = script_of(tree, file == command[0] ? path : file))
-        if (auto python = interpreter_in_text(tree, *text))
+      if (auto python = python_in_shell_text(tree, command[at], "")) return {*python, "", {}, name};
+    for (const std::string& word : command) {
+      const std::string& file = word == command[0] ? path : word;
+      if (const auto text = text_of_script(tree, file))
+        if (auto python = python_in_shell_text(tree, *text, directory_of(file)))
           return {*python, "", {}, last_part(file)};
+    }
+    std::string directory;
+    if (name == "make" || name == "gmake")
+      if (const auto text = makefile_of(tree, command, &directory))
+        if (auto python = python_in_shell_text(tree, *text, directory))
+          return {*python, "", {}, "the makefile"};
   }
   if (auto python = find_interpreter(tree, "")) return {python->executable, "", {}, ""};
   return {};
+}
+
+std::string environment_is_dropped_by(const std::vector<std::string>& command) {
+  static constexpr std::string_view kOthers[] = {"sudo", "doas", "su", "runuser", "pkexec"};
+  for (size_t at = 0; at < command.size(); at++) {
+    const std::string_view name = last_part(command[at]);
+    if (std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers))
+      return std::string(name);
+    if (name != "env") continue;
+    for (size_t next = at + 1; next < command.size(); next++) {
+      const std::string& word = command[next];
+      if (word == "-" || word == "--ignore-environment") return "env -i";
+      if (!word.starts_with('-')) break;
+      if (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir") next++;
+      const size_t value = word.find_first_of("uCS");  // these take the rest of the word
+      if (!word.starts_with("--") && word.substr(0, value).find('i') != word.npos) return "env -i";
+    }
+  }
+  return "";
 }
 
 std::optional<python::PlanRequest> read_python_program(const StartedPython& started) {
@@ -198,16 +219,22 @@ bool runs_code_of_others(const StartedPython& started, const python::PlanRequest
                      holds);
 }
 
-std::vector<python::PlanRequest> programs_named_in(const std::vector<std::string>& arguments) {
+std::vector<python::PlanRequest> programs_named_in(const StartedPython& started,
+                                                   const std::vector<std::string>& arguments) {
   constexpr size_t kMost = 3;
   std::vector<python::PlanRequest> programs;
+  const Tree tree("");
+  const auto interpreter = find_interpreter(tree, started.interpreter);
+  if (!interpreter) return programs;
+  python::Finder finder(tree, *interpreter, current_directory());
   for (const std::string& word : arguments) {
     if (programs.size() == kMost) break;
     const size_t colon = word.find(':');
     if (word.ends_with(".py")) {
       if (auto program = file_program(word, false)) programs.push_back(std::move(*program));
     } else if (colon != word.npos && read_module_list(word.substr(0, colon)) &&
-               read_module_list(word.substr(colon + 1))) {
+               read_module_list(word.substr(colon + 1)) &&
+               finder.find_top_level(word.substr(0, std::min(colon, word.find('.'))))) {
       python::PlanRequest program;
       program.code = "import " + word.substr(0, colon);
       program.directory = current_directory();

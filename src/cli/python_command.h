@@ -30,9 +30,12 @@ struct StartedPython {
   std::string named_in;  // for people: "timeout", "run.sh"; empty: the command is it
 };
 // The command itself; else what it starts in turn (env, nice, timeout, mpirun, ...): the first word
-// that is an interpreter, or a script of one; else the first that a shell's text names, on its
-// command line or in its file; else that of the active environment.
+// that is an interpreter, or a script of one; else the one that a shell's text or a makefile starts
+// (shell_text.h), on its command line or in its file; else that of the active environment.
 StartedPython find_started_python(const std::string& path, const std::vector<std::string>& command);
+// What among the words starts the rest with an environment of its own ("env -i", "sudo"), so that
+// nothing that is set here reaches it. Empty: nothing.
+std::string environment_is_dropped_by(const std::vector<std::string>& command);
 
 // The program, where the command says which: `python [OPTIONS] FILE`, `python -c CODE`,
 // `python -m MODULE`, or a script that names its interpreter.
@@ -42,7 +45,8 @@ std::optional<python::PlanRequest> read_python_program(const StartedPython& star
 // directory name.
 bool runs_code_of_others(const StartedPython& started, const python::PlanRequest& program);
 // What its arguments name of that code, each as a program of its own: files that end in ".py", and
-// modules ("app:application", as servers take it). A few at most.
-std::vector<python::PlanRequest> programs_named_in(const std::vector<std::string>& arguments);
+// modules that are there ("app:application", as servers take it). A few at most.
+std::vector<python::PlanRequest> programs_named_in(const StartedPython& started,
+                                                   const std::vector<std::string>& arguments);
 
 }  // namespace cohabit

@@ -275,6 +275,7 @@ void RepairCase::describe_program(report::RepairReport& report) const {
     report.later_imports = std::move(later.modules);
     report.named_imports = std::move(later.named);
     report.imports_are_open = later.are_open;
+    report.gives_environment = later.gives_environment;
   }
   const auto frameworks = find_frameworks(world_);
   for (const python::PlannedModule& module : orders_[0].plan->modules)

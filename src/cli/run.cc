@@ -113,12 +113,17 @@ Result<Repair> repair_for_program(const RunOptions& options, const StartedPython
   if (!repair) return repair;
   if (!is_sound(*report))
     repair = combine(choose(options, *report, "the program's imports so far"), *repair);
+  if (report->gives_environment && repair && !repair->empty())
+    say(options,
+        "what the program starts with variables of its own (env=) gets the repair only if "
+        "LD_PRELOAD and COHABIT_PRELOAD_RULES are among them (os.environ holds them)");
   if (is_own) return repair;
-  for (python::PlanRequest& named : programs_named_in(request.program->arguments)) {
+  for (python::PlanRequest& named : programs_named_in(started, request.program->arguments)) {
     RepairRequest own = request;
     own.program = std::move(named);
     const auto found = find_repairs(own);
     if (!found) return tl::unexpected<Error>(found.error());
+    if (is_sound(*found) && found->findings.empty()) continue;
     const std::string& file = own.program->code_file;
     repair = combine(choose(options, *found, file.empty() ? own.program->code : last_part(file)),
                      *repair);
@@ -135,9 +140,10 @@ Result<Repair> automatic_repair(const RunOptions& options, const StartedPython& 
   }
   if (started.command.empty())
     say(options, "{}: the environment is that of {}", options.command[0],
-        started.named_in.empty() ? started.interpreter + ", the active one"
-                                 : fmt::format("{}, which {} names", started.interpreter,
-                                               report::printable(started.named_in)));
+        started.named_in.empty()
+            ? fmt::format("{}, the active one, as far as its words tell", started.interpreter)
+            : fmt::format("{}, which {} names", started.interpreter,
+                          report::printable(started.named_in)));
   RepairRequest request;
   request.environment = started.interpreter;
   request.effects = false;
@@ -209,6 +215,12 @@ Result<int> run(const RunOptions& options) {
   if (!changes) return tl::unexpected<Error>(changes.error());
   if (auto added = add_needed_variables(options, started, *changes); !added)
     return tl::unexpected<Error>(added.error());
+  if (const std::string by = environment_is_dropped_by(options.command);
+      !by.empty() && !changes->empty())
+    say(options,
+        "{} gives what it starts other variables: what is set here may not reach it; "
+        "put cohabit run behind it: {} ... cohabit run -- ...",
+        by, by);
   if (options.dry_run) {
     print_dry(options, *changes);
     return 0;

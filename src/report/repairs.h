@@ -37,7 +37,7 @@ struct RepairReport {
   bool meets_framework = false;
   // Of a program: what its own code may import besides (cli/examine.h, LaterImports).
   std::vector<std::string> later_imports, named_imports;
-  bool imports_are_open = false;
+  bool imports_are_open = false, gives_environment = false;
 };
 
 // "the program may import paddle, cupy later"; empty: its code names and makes no other imports.

@@ -310,3 +310,64 @@ def test_a_misspelled_module_to_defer(cohabit: str, tmp_path: Path) -> None:
 def test_a_command_that_is_not_there(cohabit: str, tmp_path: Path, more: list[str]) -> None:
     done = run(cohabit, "--repair", "none", *more, "--", str(tmp_path / "nothing"))
     assert (done.returncode, done.stdout) == (127, "") and f"there is no command {tmp_path}/nothing" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["activate", "where the script lies", "cd", "PATH", "variable", "default", "sourced", "quoted", "make", "conda"])
+def test_the_environment_that_a_shell_text_chooses(cohabit: str, failing: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
+    """What each shell and make really start is asked of them: the program prints its sys.prefix."""
+    root, app = failing
+    app.write_text("import sys\nprint(sys.prefix)\n")
+    place = tmp_path / "my site"
+    place.mkdir()
+    (place / "more").write_text(f'. "{root}/bin/activate"\n')
+    (tmp_path / "conda").write_text('#!/bin/sh\n[ "$1" = activate ] && PATH="$CONDA_PREFIX/envs/$2/bin:$PATH"\n')
+    text = {
+        "activate": f'. "{root}/bin/activate"\npython app.py\n',
+        "where the script lies": '. "$(dirname "$0")/../an env/bin/activate"\nexec python app.py\n',
+        "cd": f'cd "{tmp_path}" && . ./"an env"/bin/activate && python app.py\n',
+        "PATH": f'export PATH="{root}/bin:$PATH"\npython app.py\n',
+        "variable": f'VENV="{root}"  # where python is\nif true; then\n  "$VENV/bin/python" app.py\nfi\n',
+        "default": '"${NO_SUCH_VENV:-' + str(root) + '}/bin/python" app.py\n',
+        "sourced": f'. "{place}/more"\npython app.py\n',
+        "quoted": f"sh -c '\"{root}/bin/python\" app.py'\n",
+        "make": f"VENV := {root}\nrun:\n\t@PATH=\"$(VENV)/bin:$$PATH\"; python app.py\n",
+        "conda": '. "$PWD/conda" activate inner\npython app.py\n',
+    }[kind]
+    script = place / ("Makefile" if kind == "make" else "start.sh")
+    script.write_text(text)
+    command = ["make", "-s", "-f", str(script)] if kind == "make" else ["bash", str(script)]
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs/inner").symlink_to(root)
+    variables = os.environ | {"CONDA_PREFIX": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    if kind == "conda":  # by a function of the shell, as conda's own is
+        script.write_text('conda() { PATH="$CONDA_PREFIX/envs/$2/bin:$PATH"; }\nconda activate inner\npython app.py\n')
+    done = subprocess.run([cohabit, "run", "--", *command], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    python = f"{tmp_path}/envs/inner/bin/python" if kind == "conda" else f"{root}/bin/python"
+    assert f"the environment is that of {python}, which " in done.stderr, done.stderr
+    assert done.stdout == f"{Path(python).parent.parent}\n"
+
+
+@pytest.mark.parametrize("text", ["$(" * 5000, "${a:-" * 5000, "'" + '"$' * 999, "`(|" * 999 + "python", "source", ". ", "conda run -n", "\\", "$",
+                                  "PATH=", "python=\n=python", "cd\ncd /\ncd ..\npython"], ids=range(12))
+def test_odd_texts_of_a_shell(cohabit: str, tmp_path: Path, text: str) -> None:
+    (tmp_path / "odd").write_text(text)
+    done = run(cohabit, "--dry-run", "--", "sh", str(tmp_path / "odd"))
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == f"sh {tmp_path}/odd"
+
+
+@pytest.mark.parametrize("words", [["env", "-i"], ["env", "-"], ["timeout", "9", "env", "-u", "X", "-i"], ["env", "-vi", "A=1"]], ids=" ".join)
+def test_who_drops_the_variables_is_told(cohabit: str, tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "rules").write_text("cohabit-rules 1\npreload libm.so.6\n")
+    rest = ["/usr/bin/python3", "-c", "import os; print(os.environ.get('LD_PRELOAD'))"]
+    done = run(cohabit, "--repair", str(tmp_path / "rules"), "--", *words, *rest)
+    assert done.stdout.splitlines()[-1] == "None" and "what is set here may not reach it" in done.stderr
+    done = run(cohabit, "--repair", str(tmp_path / "rules"), "--", "env", "-u", "X", "A=-i", *rest)
+    assert done.stdout == "libm.so.6\n" and "may not reach" not in done.stderr
+
+
+def test_options_that_look_like_modules(cohabit: str, failing: tuple[Path, Path]) -> None:
+    root, app = failing
+    site = next(root.glob("lib/python3*/site-packages"))
+    (site / "served.py").write_text("")
+    done = run(cohabit, "--dry-run", "--", str(root / "bin/python"), "-m", "served", "-p", "no:cacheprovider", cwd=app.parent)
+    assert "import no" not in done.stderr and "may run code that its arguments name" in done.stderr

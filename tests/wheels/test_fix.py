@@ -121,6 +121,27 @@ def test_what_a_program_imports_later(how: str, cohabit: str, tmp_path: Path) ->
     assert repaired.returncode == 0 and repaired.stdout.split() == ["8.0"], repaired.stderr[-3000:]
 
 
+@pytest.mark.parametrize("kind", ["script", "make"])
+def test_a_script_that_activates_the_environment(kind: str, cohabit: str, tmp_path: Path) -> None:
+    home = environment("demo")
+    (tmp_path / "child.py").write_text("import tensorflow, paddle as m\n" + VALUE)
+    (tmp_path / "start").write_text(f"source '{home}/bin/activate'\npython child.py\n")
+    (tmp_path / "Makefile").write_text(f"BIN = {home}/bin\nrun:\n\t@$(BIN)/python child.py\n")
+    command = ["make"] if kind == "make" else ["bash", "start"]
+    done = subprocess.run([cohabit, "run", "--", *command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.split() == ["8.0"], done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("given, right", [("dict(os.environ)", True), ("{}", False)])
+def test_children_with_variables_of_their_own(given: str, right: bool, cohabit: str, tmp_path: Path) -> None:
+    home = environment("demo")
+    (tmp_path / "app.py").write_text("import os, subprocess, sys\nsys.exit(subprocess.run([sys.executable, 'child.py'], "
+                                     f"env={given}).returncode)\n")
+    (tmp_path / "child.py").write_text("import tensorflow, paddle as m\n" + VALUE)
+    done = subprocess.run([cohabit, "run", "--", str(home / "bin/python"), "app.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.stdout.split() == ["8.0"]) == right and "variables of its own (env=)" in done.stderr, done.stderr[-3000:]
+
+
 def test_a_launcher_that_imports_a_framework(cohabit: str, tmp_path: Path) -> None:
     """paddle's own imports paddle; what its argument names is repaired."""
     home = environment("demo")
