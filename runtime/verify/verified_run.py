@@ -2,6 +2,8 @@
 
     python -c TEXT CHANNEL MODULE...
 
+A MODULE that ends in " --help" is a script of the environment with that option.
+
 It tells what it does on the descriptor CHANNEL, a line for each step, so that a crash is known by the last one. Many conflicts
 show only in a computation: imports that succeed prove little. Any Python from 3.6 on, and nothing but its standard library.
 """
@@ -784,10 +786,25 @@ def tell_other_metadata(loaded):
             tell("metadata", name, ", ".join(owner + " " + version for owner, version in zip(owners, written)))
 
 
+def run_script(script, option):
+    """One that the environment's bin/ has, in this process."""
+    import runpy
+    tell("step", "run", script, option)
+    sys.argv = [os.path.join(os.path.dirname(sys.executable), script), option]
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise RuntimeError("%s %s ends with %s" % (script, option, end.code))
+
+
 def import_all():
     """The names of what was imported, a package once."""
     loaded = []
     for name in modules:
+        if name.endswith(" --help"):
+            run_script(*name.split())
+            continue
         tell("step", "import", name)
         importlib.import_module(name)
         loaded.append("google.protobuf" if name.startswith("google.protobuf") else name.partition(".")[0])

@@ -120,6 +120,31 @@ std::string main_module(const InstalledFiles& files, uint32_t distribution,
                            [&](const auto& a, const auto& b) { return counts[a] < counts[b]; });
 }
 
+constexpr uint64_t kLargestText = uint64_t{1} << 20;
+
+std::vector<EntryPoint> entry_points_of(const World& world, const Distribution& distribution) {
+  return parse_entry_points(
+      world.tree.read_text(distribution.metadata + "/entry_points.txt", kLargestText).value_or(""));
+}
+
+// A compiled module does not show what it imports; what its distribution requires does.
+bool requires_options_library(const Distribution& distribution) {
+  return std::any_of(distribution.requires_dist.begin(), distribution.requires_dist.end(),
+                     [](const std::string& text) {
+                       const auto requirement = PackageRequirement::parse(text);
+                       const std::string name =
+                           requirement ? normal_name(requirement->name) : std::string();
+                       return name == "click" || name == "typer" || name == "docopt";
+                     });
+}
+
+bool reads_options(const std::string& text) {
+  for (const char* library : {"argparse", "click", "typer", "optparse", "docopt"})
+    for (const char* statement : {"import ", "from "})
+      if (text.find(std::string(statement) + library) != text.npos) return true;
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> ExaminedModules::all() const {
@@ -150,16 +175,32 @@ std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distr
 
 std::vector<std::string> modules_of_entry_points(const World& world,
                                                  const Distribution& distribution) {
-  constexpr uint64_t kLargest = uint64_t{1} << 20;
-  const auto text = world.tree.read_text(distribution.metadata + "/entry_points.txt", kLargest);
   std::vector<std::string> modules;
-  for (const EntryPoint& entry : parse_entry_points(text.value_or(""))) {
+  for (const EntryPoint& entry : entry_points_of(world, distribution)) {
     std::string module = entry.call.substr(0, entry.call.find(':'));
     if (modules.size() < kMostOfEntryPoints && is_module(module, '.') &&
         std::find(modules.begin(), modules.end(), module) == modules.end())
       modules.push_back(std::move(module));
   }
   return modules;
+}
+
+std::vector<std::string> scripts_with_help(const World& world, const Distribution& distribution) {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> scripts;
+  python::Finder finder(world.tree, *world.python);
+  for (const EntryPoint& entry : entry_points_of(world, distribution)) {
+    if (scripts.size() == kMost || entry.group != "console_scripts") break;
+    const std::string module = entry.call.substr(0, entry.call.find(':'));
+    if (!is_module(module, '.') || entry.name.find_first_of("/ ") != std::string::npos) continue;
+    const auto spec = finder.find_dotted(module);
+    const auto text = spec && spec->kind == python::ModuleKind::kSource
+                          ? world.tree.read_text(spec->path, kLargestText)
+                          : std::nullopt;
+    const bool is_known = text ? reads_options(*text) : requires_options_library(distribution);
+    if (spec && is_known) scripts.push_back(entry.name);
+  }
+  return scripts;
 }
 
 ExaminedModules find_examined_modules(const World& world) {

@@ -19,6 +19,9 @@ std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distr
 // Modules besides those that its entry points name, those of scripts first, a few at most.
 std::vector<std::string> modules_of_entry_points(const World& world,
                                                  const Distribution& distribution);
+// Scripts in bin/ that it installs and whose module reads its options by a library that knows
+// --help (argparse, click, ...): asked for that, they do nothing else. A few at most.
+std::vector<std::string> scripts_with_help(const World& world, const Distribution& distribution);
 
 // Paired are the frameworks, then other distributions with native files that were asked for, where
 // these are few; the rest of what was asked for is looked at alone.

@@ -112,6 +112,7 @@ Result<int> run_check(const CheckOptions& options) {
   check.report.suppressed =
       apply_policy(configuration.policy, check.report.environment, check.report.findings);
   number_findings(check.report);
+  check.is_deep = options.deep;
   if (auto done = print_report(draw(options, check)); !done)
     return tl::unexpected<Error>(done.error());
   // By default what guard refuses.

@@ -29,7 +29,7 @@ namespace cohabit {
 namespace {
 
 void tell_broken(const RunsAround::Broken& one) {
-  say_guarding("`import {}` does not work: {}", one.imports, report::printable(one.how));
+  say_guarding("`{}` does not work: {}", one.what, report::printable(one.how));
 }
 
 // One install, watched.
@@ -180,8 +180,7 @@ bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distribut
   }
   std::set<std::string> culprits, others;
   for (const RunsAround::Broken& one : *broken) {
-    say_guarding("`import {}` worked and does not any more: {}", one.imports,
-                 report::printable(one.how));
+    say_guarding("`{}` worked and does not any more: {}", one.what, report::printable(one.how));
     for (const PackageChange& change : one.blamed.empty() ? one.used : one.blamed)
       if (change.before != change.after) culprits.insert(culprit(change, changes, after));
     for (const PackageChange& change : one.used)

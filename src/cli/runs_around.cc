@@ -67,8 +67,8 @@ Result<std::vector<VerifiedRow>> run_after_install(
   for (VerifiedRow& row : *rows) {
     if (row.run.outcome != Outcome::kException) continue;
     if (!has_failed(*repeated))
-      say_guarding("`import {}` failed once, and works when it is run again: {}",
-                   text_of(row.imports), report::printable(row.run.detail));
+      say_guarding("`{}` failed once, and works when it is run again: {}",
+                   statement_of(row.imports), report::printable(row.run.detail));
     row = std::move(*repeated++);
   }
   return rows;
@@ -109,6 +109,8 @@ std::vector<Imports> RunsAround::add_own(const World& world, const InstalledFile
     std::vector<std::string> modules = own_modules(files, one, distribution.name);
     for (std::string& module : modules_of_entry_points(world, distribution))
       modules.push_back(std::move(module));
+    for (const std::string& script : scripts_with_help(world, distribution))
+      modules.push_back(script + std::string(kHelp));
     for (std::string& module : modules) {
       if (!uses_.try_emplace(module, names).second) continue;  // a framework
       own_.insert(module);
@@ -121,6 +123,9 @@ std::vector<Imports> RunsAround::add_own(const World& world, const InstalledFile
 // Its package is gone, or has no such module any more: that is what was installed, and who needs
 // the module is run too.
 bool RunsAround::has_left(const std::string& module, World& world) const {
+  if (is_script(module))
+    return !world.tree.stat(fmt::format("{}/bin/{}", world.python->prefix,
+                                        module.substr(0, module.size() - kHelp.size())));
   return own_.contains(module) && !finder_of(world).find_dotted(module);
 }
 
@@ -219,7 +224,8 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
     if (!has_failed(row)) continue;
     std::vector<PackageChange> used = used_by(row.imports);
     std::vector<PackageChange> blamed = blamed_by(row.run, used, world, files);
-    broken.push_back({text_of(row.imports), row.run.detail, std::move(used), std::move(blamed)});
+    broken.push_back(
+        {statement_of(row.imports), row.run.detail, std::move(used), std::move(blamed)});
   }
   return broken;
 }
@@ -242,7 +248,7 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_own(
       if (!rows) return tl::unexpected<Error>(rows.error());
       // Of several modules some are for other platforms, or for what is not installed.
       if (rows->empty() || !std::all_of(rows->begin(), rows->end(), has_failed)) continue;
-      broken.push_back({text_of((*rows)[0].imports), (*rows)[0].run.detail, {change}, {}});
+      broken.push_back({statement_of((*rows)[0].imports), (*rows)[0].run.detail, {change}, {}});
     }
   return broken;
 }

@@ -20,13 +20,13 @@ class RunsAround {
   // (`verdicts`, by "torch, tensorflow") and one of them uses a distribution that the install is
   // expected to change (`expected`: normal names; nothing: it is not known, so all). And the
   // modules of those distributions and of what requires them, the nearest first, those of their
-  // entry points too, where it is known which.
+  // entry points too, and their scripts with --help, where it is known which.
   Result<void> run_before(const std::string& python,
                           const std::map<std::string, std::string>& verdicts,
                           const std::optional<std::set<std::string>>& expected);
 
   struct Broken {
-    std::string imports;              // "torch, tensorflow"
+    std::string what;                 // "import torch, tensorflow", "black --help"
     std::string how;                  // "signal 11 (Segmentation fault) at ..."
     std::vector<PackageChange> used;  // changes of what they use
     // Those of `used` that the exception itself speaks of: by a module's name in it, else by the

@@ -55,10 +55,10 @@ std::string devices_text(const VerifiedRun& run) {
 }
 
 std::string row_text(const VerifiedRow& row) {
-  std::string text = fmt::format("import {}: {} ({:.1f} s{}), predicted {}{}\n",
-                                 fmt::join(row.imports, ", "), outcome_name(row.run.outcome),
-                                 row.run.seconds, row.cached ? ", an earlier run" : "",
-                                 row.predicted, row.agrees() ? "" : ": they differ");
+  std::string text = fmt::format("{}: {} ({:.1f} s{}), predicted {}{}\n", statement_of(row.imports),
+                                 outcome_name(row.run.outcome), row.run.seconds,
+                                 row.cached ? ", an earlier run" : "", row.predicted,
+                                 row.agrees() ? "" : ": they differ");
   if (!row.run.detail.empty()) text += fmt::format("    {}\n", report::printable(row.run.detail));
   text += devices_text(row.run);
   for (const std::string& note : row.run.notes)
@@ -143,6 +143,16 @@ void find_explanation(VerifiedRow& row) {
       if (std::find(error.libraries.begin(), error.libraries.end(), frame.library) !=
           error.libraries.end())
         error.explains = true;
+}
+
+bool is_script(const std::string& module) {
+  return module.ends_with(kHelp);
+}
+
+std::string statement_of(const std::vector<std::string>& imports) {
+  return imports.size() == 1 && is_script(imports[0])
+             ? imports[0]
+             : fmt::format("import {}", fmt::join(imports, ", "));
 }
 
 std::string full_text(const std::vector<VerifiedRow>& rows) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actions/verify.h"
@@ -27,6 +28,12 @@ struct VerifiedRow {
   // predicted is a wrong prediction.
   bool agrees() const { return (predicted == "unsound") == (run.outcome != Outcome::kOk); }
 };
+
+// Behind the name of a script, in place of a module: it is run with that option.
+inline constexpr std::string_view kHelp = " --help";
+bool is_script(const std::string& module);
+// "import torch, tensorflow", "black --help"
+std::string statement_of(const std::vector<std::string>& imports);
 
 // What the files say of its order.
 void predict(World& world, const Repair& repair, VerifiedRow& row);

@@ -58,7 +58,7 @@ class Runs {
     for (size_t at = next_++; at < rows_.size(); at = next_++) {
       VerifiedRow& row = rows_[at];
       if (row.cached) continue;
-      say("verifying {} of {}: import {}\n", at + 1, rows_.size(), fmt::join(row.imports, ", "));
+      say("verifying {} of {}: {}\n", at + 1, rows_.size(), statement_of(row.imports));
       auto run = verify_imports(python_, row.imports, changes_, limits_);
       if (run) {
         row.run = std::move(*run);
@@ -84,8 +84,7 @@ void take_kept(const std::optional<VerifyCache>& cache, std::vector<VerifiedRow>
   if (!cache) return;
   for (VerifiedRow& row : rows)
     if (cache->find(row))
-      say("import {}: nothing has changed since it was ok; not run\n",
-          fmt::join(row.imports, ", "));
+      say("{}: nothing has changed since it was ok; not run\n", statement_of(row.imports));
 }
 
 }  // namespace

@@ -76,6 +76,10 @@ std::set<std::string> wanting_other_versions(const EnvironmentCase& examined);
 // PY005 of what is there, but for `left_out` (normal names), were this the version of NumPy.
 std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::string& numpy_version,
                                const std::set<std::string>& left_out);
+// PY006 of what is there, but for `left_out`, with the protobuf of `expected`.
+std::vector<Finding> protobuf_gencode(const EnvironmentCase& before,
+                                      const EnvironmentCase& expected,
+                                      const std::set<std::string>& left_out);
 }  // namespace rules
 
 }  // namespace cohabit

@@ -142,12 +142,19 @@ Check without_secrets(Check check, const std::map<std::string, std::string>& var
   return check;
 }
 
+constexpr std::string_view kNothing =
+    "nothing would break as far as metadata and lists of files tell; --deep looks at the code\n";
+constexpr std::string_view kNothingDeep =
+    "nothing would break as far as files tell; whether all of it runs, guard tries after the "
+    "install\n";
+
 std::string full(const Check& check, bool colour) {
   const std::string findings = full(check.report, colour);
   const Painter painter(colour);
   return draw_changes(check, painter) + draw_overwrites(check) + draw_cost(check) +
          draw_unasked(check, painter) +
-         (findings.empty() ? "nothing that is there would break\n" : "\n" + findings);
+         (findings.empty() ? std::string(check.is_deep ? kNothingDeep : kNothing)
+                           : "\n" + findings);
 }
 
 std::string concise(const Check& check) {

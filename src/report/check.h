@@ -17,6 +17,7 @@ struct Check {
   std::vector<ExpectedChange> changes;
   std::vector<Overwrite> overwrites;
   size_t claimed_twice = 0, different = 0;  // paths, each counted once
+  bool is_deep = false;                     // the wheels' files were looked at
   uint64_t bytes_fetched = 0, bytes_of_wheels = 0;
 };
 

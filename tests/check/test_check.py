@@ -568,6 +568,26 @@ def test_another_numpy_under_what_is_there(environment, ask, tmp_path: Path):
     assert ask(environment, "numpy==1.26.5", "--no-index", "--find-links", wheels)["findings"] == []
 
 
+def test_another_protobuf_under_generated_code(environment, ask, tmp_path: Path):
+    """protobuf 3.19 lacks the builder, the C runtimes since 4.21 refuse what protoc wrote before 3.20, and none is too old for its own."""
+    wheels = tmp_path / "wheels"
+    names = ["google/protobuf/__init__.py", "google/protobuf/internal/__init__.py", "google/protobuf/descriptor.py"]
+    builder = "google/protobuf/internal/builder.py"
+    def protobuf(version: str, *more: str) -> Path:
+        return made.make_wheel(wheels, "protobuf", version, {name: b"" for name in [*names, *more]})
+    old = b"from google.protobuf import descriptor as _descriptor\nA = _descriptor.FieldDescriptor(\n  name='a')\n"
+    new = b"from google.protobuf.internal import builder as _builder\n"
+    environment.install(protobuf("3.20.3", builder), made.make_wheel(wheels, "older", "1", {"older/a_pb2.py": old, "older/__init__.py": b""}),
+                        made.make_wheel(wheels, "newer", "1", {"newer/a_pb2.py": new, "newer/__init__.py": b""}))
+    protobuf("3.19.6")
+    protobuf("3.20.4", builder)
+    protobuf("4.25.3", builder, "google/_upb/_message.abi3.so")
+    for version, named in (("3.20.4", None), ("3.19.6", "newer"), ("4.25.3", "older")):
+        report = ask(environment, f"protobuf=={version}", "--no-index", "--find-links", wheels, code=1 if named else 0)
+        said = [(finding["code"], finding["severity"], finding["headline"].split(" 1 does not go with ")) for finding in report["findings"]]
+        assert [(code, severity, words[0]) for code, severity, words in said] == ([("PY006", "error", named)] if named else []), version
+
+
 def test_a_wheel_may_be_named_by_its_place(environment, ask, tmp_path: Path):
     """By its path and by "name @ file:": what it overwrites and what it brings is said as for its name."""
     wheels = tmp_path / "wheels"

@@ -243,7 +243,7 @@ UNFIT = "from one import gone\n"
 
 
 @pytest.mark.parametrize("broken", ["itself", "who needs it", "two levels up", "in an extra", "in a namespace", "behind a script",
-                                    "a plugin", ""])
+                                    "a plugin", "a script that is run", ""])
 def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: str) -> None:
     """No framework and no requirement speaks of it: that what worked before the install is run again does."""
     root = tmp_path / "env"
@@ -264,19 +264,28 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
     make_wheel(tmp_path, "six_of_tests", "1.0", ("one",), {
         "six_of_tests/tool.py": UNFIT if broken == "behind a script" else "", "six_of_tests-1.0.dist-info/entry_points.txt": entry,
         "plugin_of_six.py": UNFIT if broken == "a plugin" else ""})
+    make_wheel(tmp_path, "seven", "1.0", ("one",), {
+        "seven/__init__.py": "import argparse, pathlib\ndef main():\n"
+                             f"    {UNFIT if broken == 'a script that is run' else ''}\n"
+                             "    argparse.ArgumentParser().parse_args()\n    pathlib.Path(__file__).with_name('done').touch()\n"
+                             "def careless():\n    pathlib.Path(__file__).with_name('done').touch()\n",
+        "careless.py": "from seven import careless\n",
+        "seven-1.0.dist-info/entry_points.txt": "[console_scripts]\ntool-seven = seven:main\nreckless = careless:careless\n"})
     make_wheel(tmp_path, "never", "1.0", ("one",), {"never/__init__.py": "import there_is_no_such_module\n"})
-    call(root, "guard", "--", *install, "three", "never", "one", "four[low]", "five", "six_of_tests")
+    call(root, "guard", "--", *install, "three", "never", "one", "four[low]", "five", "six_of_tests", "seven")
     before = world.walk(root)
     newer = "raise RuntimeError('built for another')\n" if broken == "itself" else ""
     make_wheel(tmp_path, "one", "2.0", more={"one/__init__.py": newer})
     done = call(root, "guard", "--", *install, "--upgrade", "one", code=1 if broken else 0)
     assert "`import never`" not in done.stderr  # it did not work before
+    assert not list(root.rglob("seven/done")), "a script did its work"
     if not broken:
         assert "nothing that was looked at is worse" in done.stderr
         return
     module = {"itself": "one", "who needs it": "two", "two levels up": "three", "in an extra": "four", "in a namespace": "space.five",
-              "behind a script": "six_of_tests.tool", "a plugin": "plugin_of_six"}[broken]
-    assert f"`import {module}` worked and does not any more: " in done.stderr
+              "behind a script": "six_of_tests.tool", "a plugin": "plugin_of_six", "a script that is run": "tool-seven"}[broken]
+    statement = f"import {module}" if module != "tool-seven" else "tool-seven --help"
+    assert f"`{statement}` worked and does not any more: " in done.stderr
     assert "it came with: one 1.0 -> 2.0" in done.stderr
     assert world.differences(before, world.walk(root)) == {}
 

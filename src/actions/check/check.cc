@@ -52,14 +52,21 @@ void mark_replaced_frameworks(const EnvironmentCase& before, std::vector<Expecte
                                 frameworks.contains(normal_name(change.name));
 }
 
-// The files of what stays are there: how they go with another NumPy can be told today.
-std::vector<Finding> expect_another_numpy(const EnvironmentCase& before, const Plan& plan) {
+// The files of what stays are there: how they go with another NumPy, and another protobuf, can be
+// told today.
+std::vector<Finding> expect_other_runtimes(const EnvironmentCase& before,
+                                           const EnvironmentCase& after, const Plan& plan) {
   const std::set<std::string> changed = names_that_change(plan);
+  std::vector<Finding> findings;
   for (const Arrival& arrival : plan.arrivals)
     if (normal_name(arrival.name) == "numpy")
-      return named_by(*find_rule_by_code("PY005"),
-                      rules::numpy_abi(before, arrival.version, changed));
-  return {};
+      findings =
+          named_by(*find_rule_by_code("PY005"), rules::numpy_abi(before, arrival.version, changed));
+  if (changed.contains("protobuf"))
+    for (Finding& finding :
+         named_by(*find_rule_by_code("PY006"), rules::protobuf_gencode(before, after, changed)))
+      findings.push_back(std::move(finding));
+  return findings;
 }
 
 // What an installer's plan comes to: the environment before and after it, side by side.
@@ -128,7 +135,7 @@ std::vector<Finding> Comparison::new_findings() const {
   for (const Finding& finding : check_environment(before_)) known.insert(key_of(finding));
   std::vector<Finding> result;
   std::map<std::string, int> numbers;
-  std::vector<Finding> findings = expect_another_numpy(before_, plan_);
+  std::vector<Finding> findings = expect_other_runtimes(before_, after_, plan_);
   for (Finding& finding : expect_missing()) findings.push_back(std::move(finding));
   for (Finding& finding : check_expected(before_, after_, writers_))
     findings.push_back(std::move(finding));

@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <set>
 
 #include "facts/python/requirement.h"
+#include "findings/expected.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -20,7 +23,8 @@ constexpr uint64_t kMaxModule = 4 << 20;
 struct Runtime {
   const Distribution* distribution = nullptr;
   PythonVersion version;
-  bool is_native = false;  // has the C implementation, and uses it
+  bool is_native = false;                       // has the C implementation, and uses it
+  std::function<bool(const std::string&)> has;  // "google/protobuf/internal/builder": a module?
 };
 
 std::optional<Runtime> find_runtime(const EnvironmentCase& examined) {
@@ -31,16 +35,28 @@ std::optional<Runtime> find_runtime(const EnvironmentCase& examined) {
   if (!version) return std::nullopt;
   runtime.version = *version;
   runtime.is_native = !runtime.distribution->native_files.empty();
+  const std::string site = runtime.distribution->site + "/";
+  runtime.has = [&examined, site](const std::string& path) {
+    return examined.tree.stat(site + path + ".py") || examined.tree.stat(site + path);
+  };
   return runtime;
 }
 
-bool exists_as_module(const EnvironmentCase& examined, const std::string& path) {
-  return examined.tree.stat(path + ".py").has_value() || examined.tree.stat(path).has_value();
+// One that is to be installed: of its files the names are known, if that.
+std::optional<Runtime> find_expected_runtime(const EnvironmentCase& expected) {
+  std::optional<Runtime> runtime = find_runtime(expected);
+  if (!runtime) return runtime;
+  std::set<std::string> names;
+  for (const InstalledFiles::Row& row : expected.files.rows())
+    if (&expected.owner(row) == runtime->distribution) names.insert(std::string(row.record.path));
+  runtime->has = [names = std::move(names)](const std::string& path) {
+    return names.empty() || names.contains(path + ".py") || names.contains(path + "/__init__.py");
+  };
+  return runtime;
 }
 
 // "from google.protobuf.internal import builder as _builder" -> the module that is not there.
-std::string missing_import(const EnvironmentCase& examined, const Runtime& runtime,
-                           std::string_view line) {
+std::string missing_import(const Runtime& runtime, std::string_view line) {
   static constexpr std::string_view kFrom = "from google.protobuf";
   if (!line.starts_with(kFrom)) return "";
   const size_t import = line.find(" import ");
@@ -53,7 +69,7 @@ std::string missing_import(const EnvironmentCase& examined, const Runtime& runti
   std::string path = module;
   std::replace(path.begin(), path.end(), '.', '/');
   if (name.empty() || name == "(" || name == "*") return "";
-  return exists_as_module(examined, runtime.distribution->site + "/" + path) ? "" : module;
+  return runtime.has(path) ? "" : module;
 }
 
 // The three numbers behind "ValidateProtobufRuntimeVersion(_runtime_version.Domain.PUBLIC,".
@@ -79,14 +95,13 @@ struct Refusal {
 };
 
 // Of one generated module, if the runtime refuses it.
-std::optional<Refusal> refusal(const EnvironmentCase& examined, const Runtime& runtime,
-                               std::string_view text) {
+std::optional<Refusal> refusal(const Runtime& runtime, std::string_view text) {
   bool builds_descriptors = false;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
-    const std::string module = missing_import(examined, runtime, line);
+    const std::string module = missing_import(runtime, line);
     if (!module.empty())
       return Refusal{fmt::format("imports {}, which is not there", module),
                      "protobuf>" + runtime.distribution->version};
@@ -117,7 +132,7 @@ Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t 
     const auto text = examined.tree.read_text(path, kMaxModule);
     if (!text) continue;
     verdict.modules++;
-    if (auto why = refusal(examined, runtime, *text)) verdict.refused.emplace_back(path, *why);
+    if (auto why = refusal(runtime, *text)) verdict.refused.emplace_back(path, *why);
   }
   return verdict;
 }
@@ -172,12 +187,14 @@ Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
   return finding;
 }
 
-std::vector<Finding> check(const EnvironmentCase& examined) {
+std::vector<Finding> judge_all(const EnvironmentCase& examined,
+                               const std::optional<Runtime>& runtime,
+                               const std::set<std::string>& besides) {
   std::vector<Finding> findings;
-  const std::optional<Runtime> runtime = find_runtime(examined);
   if (!runtime) return findings;
   for (uint32_t i = 0; i < examined.all().size(); i++) {
-    if (normal_name(examined.all()[i].name) == "protobuf") continue;
+    const std::string name = normal_name(examined.all()[i].name);
+    if (name == "protobuf" || besides.contains(name)) continue;
     const Verdict verdict = judge(examined, *runtime, i);
     if (!verdict.refused.empty())
       findings.push_back(describe(examined, *runtime, examined.all()[i], verdict));
@@ -185,7 +202,17 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
   return findings;
 }
 
+std::vector<Finding> check(const EnvironmentCase& examined) {
+  return judge_all(examined, find_runtime(examined), {});
+}
+
 }  // namespace
+
+std::vector<Finding> protobuf_gencode(const EnvironmentCase& before,
+                                      const EnvironmentCase& expected,
+                                      const std::set<std::string>& left_out) {
+  return judge_all(before, find_expected_runtime(expected), left_out);
+}
 
 const Rule kPy006 = {
     "PY006",
