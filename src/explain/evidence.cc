@@ -326,6 +326,7 @@ Seen look_at(const std::string& kind, const Look& look) {
       {"shm", is_shm_small},
       {"noexec", is_mounted_noexec},
       {"address-space", is_address_space_limited},
+      {"memory-limit", is_memory_limited},
       {"module-missing", is_module_missing},
   };
   const auto check = kChecks.find(kind);

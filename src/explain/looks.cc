@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include "explain/inventory.h"
+#include "facts/host/memory.h"
 
 namespace cohabit::explain {
 namespace {
@@ -57,6 +58,21 @@ Seen is_address_space_limited(const Look& look) {
   seen.status = Status::kConfirmed;
   seen.facts.push_back(
       fmt::format("the address space is limited to {} MiB here", limit.rlim_cur >> 20));
+  return seen;
+}
+
+// Of the container, or the service, that we are in; what has failed may have been in another.
+Seen is_memory_limited(const Look& look) {
+  Seen seen;
+  const auto group = group_memory(look.examined.tree);
+  if (!group) return seen;
+  seen.facts.push_back(fmt::format("the control group here may use {} MiB, {} MiB are in use ({})",
+                                   group->limit >> 20, group->used >> 20, group->group));
+  if (group->killed == 0) return seen;
+  seen.status = Status::kConfirmed;
+  seen.facts.push_back(
+      fmt::format("the kernel has killed {} for this limit",
+                  group->killed == 1 ? "one process" : fmt::format("{} processes", group->killed)));
   return seen;
 }
 

@@ -30,5 +30,6 @@ inline bool has_hole(const std::string& argument) {
 Seen is_shm_small(const Look& look);
 Seen is_mounted_noexec(const Look& look);
 Seen is_address_space_limited(const Look& look);
+Seen is_memory_limited(const Look& look);
 
 }  // namespace cohabit::explain

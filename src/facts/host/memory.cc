@@ -36,23 +36,74 @@ std::optional<uint64_t> of_the_kernel(const Tree& tree) {
   return std::nullopt;
 }
 
-std::optional<uint64_t> of_the_group(const Tree& tree) {
-  static constexpr std::pair<const char*, const char*> kFiles[] = {
-      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-      {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-       "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-  for (const auto& [limit, usage] : kFiles)
-    if (const auto most = number_in(tree, limit), used = number_in(tree, usage); most && used)
-      return *most > *used ? *most - *used : 1;
-  return std::nullopt;
+// Behind a word at the start of a line: "oom_kill 3".
+uint64_t counted_in(const Tree& tree, const std::string& path, std::string_view word) {
+  const std::string text = tree.read_text(path).value_or("");
+  for (const std::string_view line : split(text, '\n'))
+    if (line.starts_with(word) && line.substr(word.size()).starts_with(' '))
+      return number_of(line.substr(word.size())).value_or(0);
+  return 0;
+}
+
+struct Version {
+  const char *root, *limit, *usage, *events;
+};
+constexpr Version kVersions[] = {
+    {"/sys/fs/cgroup", "memory.max", "memory.current", "memory.events"},
+    {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "memory.oom_control"},
+};
+
+std::optional<GroupMemory> read_group(const Tree& tree, const Version& version,
+                                      const std::string& directory) {
+  constexpr uint64_t kNoLimit = uint64_t{1} << 60;  // version 1 writes the largest number of pages
+  const auto limit = number_in(tree, directory + "/" + version.limit);
+  const auto used = number_in(tree, directory + "/" + version.usage);
+  if (!limit || !used || *limit >= kNoLimit) return std::nullopt;
+  return GroupMemory{directory, *limit, *used,
+                     counted_in(tree, directory + "/" + version.events, "oom_kill")};
+}
+
+// cgroups(7): "0::/a/b" of version 2, "4:memory:/a/b" of version 1; in a container with a name
+// space of its own "/", and what is mounted is its own group.
+std::string own_group(const Tree& tree, bool is_first_version) {
+  const std::string text = tree.read_text("/proc/self/cgroup").value_or("");
+  for (const std::string_view line : split(text, '\n')) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    if (is_first_version ? controllers == "memory" : controllers.empty())
+      return std::string(line.substr(second + 1));
+  }
+  return "";
 }
 
 }  // namespace
 
+std::optional<GroupMemory> group_memory(const Tree& tree) {
+  std::optional<GroupMemory> tightest;
+  for (const Version& version : kVersions) {
+    std::string group = own_group(tree, &version != kVersions);
+    if (group.find("/..") != group.npos) group.clear();  // of a name space outside of ours
+    for (;;) {
+      while (group.ends_with('/')) group.pop_back();
+      const auto found = read_group(tree, version, version.root + group);
+      if (found && (!tightest || found->limit < tightest->limit)) tightest = found;
+      if (group.empty()) break;
+      const size_t slash = group.rfind('/');
+      group.resize(slash == group.npos ? 0 : slash);
+    }
+  }
+  return tightest;
+}
+
 uint64_t available_memory(const Tree& tree) {
-  const auto kernel = of_the_kernel(tree), group = of_the_group(tree);
-  if (kernel && group) return std::min(*kernel, *group);
-  return kernel.value_or(group.value_or(0));
+  const auto kernel = of_the_kernel(tree);
+  std::optional<uint64_t> left;
+  if (const auto group = group_memory(tree))
+    left = group->limit > group->used ? group->limit - group->used : 1;
+  if (kernel && left) return std::min(*kernel, *left);
+  return kernel.value_or(left.value_or(0));
 }
 
 }  // namespace cohabit
