@@ -55,7 +55,7 @@ Repair choose(const RunOptions& options, const report::RepairReport& report,
   const auto error =
       std::find_if(report.findings.begin(), report.findings.end(),
                    [](const Finding& finding) { return finding.severity == Severity::kError; });
-  say(options, "{}: {}; no launch can clear that, see `cohabit fix {}`", what,
+  say(options, "{}: predicted, and no launch can clear it: {}; see `cohabit fix {}`", what,
       error == report.findings.end() ? "something fails" : report::printable(error->headline),
       shell_word(report.program));
   return {};

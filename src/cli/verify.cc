@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string_view>
 
@@ -122,8 +123,14 @@ void add_verify_command(CLI::App& app, int& exit_code) {
   command->add_option("--timeout", options->request.limits.seconds, "Seconds for one run")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 86400.0));
-  command->add_option("--memory", options->request.limits.megabytes,
-                      "Megabytes of private memory for one run (default: no limit)");
+  const std::map<std::string, uint64_t> units = {{"M", 1},    {"MB", 1},    {"MiB", 1},
+                                                 {"G", 1024}, {"GB", 1024}, {"GiB", 1024}};
+  command
+      ->add_option(
+          "--memory", options->request.limits.megabytes,
+          "Private memory for one run, in MiB or with a unit: 800, 4GiB (default: no limit)")
+      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::CASE_SENSITIVE, ""))
+      ->option_text("SIZE");
   command
       ->add_option("--jobs", options->request.jobs,
                    "Run so many children at a time, as far as memory is there for them; 0: as many "

@@ -92,7 +92,7 @@ def test_the_program_that_a_program_runs(cohabit: str, failing: tuple[Path, Path
     done = run(cohabit, "--dry-run", "--", *command, cwd=app.parent)
     named = "app.py" if "app.py" in program else "import app"
     assert "may run code that its arguments name" in done.stderr and f"every order of the modules of {root}" in done.stderr
-    assert f"cohabit run: {named}: ModuleNotFoundError: No module named 'no_module_of_this_name'" in done.stderr
+    assert f"cohabit run: {named}: predicted, and no launch can clear it: ModuleNotFoundError: No module named 'no_module_of_this_name'" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["text", "script", "script of sh"])
