@@ -44,7 +44,7 @@ std::vector<Pattern> last_line_patterns_of(const std::vector<Mechanism>& mechani
 std::string safe_for_latin1(std::string_view pattern) {
   const bool is_ascii = std::none_of(pattern.begin(), pattern.end(),
                                      [](char c) { return static_cast<unsigned char>(c) > 0x7F; });
-  return std::string(pattern) + (is_ascii ? "" : R"(|\x00\x01\x00\x01)");
+  return std::string(pattern) + (is_ascii ? "" : R"(|\x00\b\B)");
 }
 
 std::string what_is(const std::vector<Mechanism>& mechanisms, const Pattern& pattern) {

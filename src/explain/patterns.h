@@ -26,7 +26,8 @@ std::vector<Pattern> last_line_patterns_of(const std::vector<Mechanism>& mechani
 // As RE2 takes it for bytes (Latin-1).
 // RE2 first looks for what all alternatives begin with. Where that is one byte above 127, it looks
 // for its UTF-8 form in Latin-1 too and finds nothing ("找不到|未找到", RE2 of Debian 12,
-// 2022-06-01). An alternative that begins otherwise, and that no text has, keeps it from that.
+// 2022-06-01). An alternative that begins otherwise, and that no text matches (\b
+// and \B in one place), keeps it from that.
 std::string safe_for_latin1(std::string_view pattern);
 
 // "data/mechanisms, SLUG: the pattern TEXT", for messages.
