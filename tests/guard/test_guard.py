@@ -155,6 +155,29 @@ def test_hooks_and_scripts_may_be_written_in_place(environment, call) -> None:
     assert world.differences(before, environment.walk()) == {}
 
 
+@pytest.mark.parametrize("snapshot_between", [False, True])
+def test_what_was_restored_may_be_written_in_place_again(environment, call, snapshot_between: bool) -> None:
+    """Nor does a script that an installer made, or a file that a restore has brought back, share the store's only copy."""
+    own = [environment.site / "own.pth", environment.site / "mine.py", environment.root / "bin/tool"]
+    for path in own:
+        path.write_text("import beta\n")
+    before = environment.walk()
+    call(environment, "snapshot", "base")
+    for turn in range(3):
+        for path in own:
+            if turn == 0:
+                path.unlink()
+            else:
+                with path.open("a") as file:
+                    file.write("import alpha\n")
+        if turn == 1:
+            call(environment, "guard", "--", "sh", "-c", f"echo import alpha >> {own[0]}; exit 4", code=4)
+        call(environment, "restore", "base", "--no-undo")
+        assert world.differences(before, environment.walk()) == {}
+        if snapshot_between:
+            call(environment, "snapshot", f"after-{turn}")
+
+
 def test_new_packages_that_were_broken_before_do_not_count(pinned, call) -> None:
     pinned.install("beta", "2.0", {"beta.py": b"version = 2"})
     call(pinned, "guard", "--", *installer(pinned, 'environment.install("beta", "3.0", {"beta.py": b"version = 3"})'))

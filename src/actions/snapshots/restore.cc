@@ -126,9 +126,10 @@ Result<void> Restoring::stage_file(size_t i) {
   if (object.empty()) return fail(fmt::format("{}: {}", escape_field(row.path), why));
   Entry entry;
   const bool is_there = look_at(store_.object_path(object), entry);
-  // A link has the inode's permissions and times: where they are others now (chmod, touch), giving
+  // A link would take a file's last copy along with the next write in place. And it has the
+  // inode's permissions and times: where they are others now (chmod, touch), giving
   // them back through the link would change an installer's cache that shares the inode.
-  const bool may_link = is_there && has_attributes(entry, row);
+  const bool may_link = is_there && has_attributes(entry, row) && !is_own_copy(object);
   const KnownInode* known = store_.find_known(entry);
   const KnownInode kept = known ? *known : KnownInode{0, 0, 0, row.hash, true, object};
   const auto way =

@@ -305,6 +305,15 @@ disk::Outcome<Store::Way> Store::bring(const std::string& from, const std::strin
   return Way::kCopied;
 }
 
+bool is_own_copy(std::string_view object) {
+  return object.find("-c") != object.npos;
+}
+
+std::string object_name(uint64_t inode, int n, bool is_own_copy) {
+  if (is_own_copy) return fmt::format("{:x}-c{}", inode, n);
+  return n == 0 ? fmt::format("{:x}", inode) : fmt::format("{:x}-{}", inode, n);
+}
+
 // ---- index
 
 const KnownInode* Store::remembered(const Entry& entry) const {

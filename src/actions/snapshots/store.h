@@ -47,6 +47,12 @@ struct KnownInode {
   std::string object;
 };
 
+// Whether an object was copied from a file that may be written in place, so that nothing else may
+// share its inode. The name tells.
+bool is_own_copy(std::string_view object);
+// The nth object that was made of a file with this inode.
+std::string object_name(uint64_t inode, int n, bool is_own_copy);
+
 class Store {
  public:
   enum class Access { kRead, kChange };

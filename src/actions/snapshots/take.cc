@@ -181,16 +181,15 @@ bool Taking::may_be_written_in_place(const Entry& entry) const {
 
 // The object that holds this file's bytes from now on; empty: the file is gone.
 Result<std::string> Taking::hold(const Entry& entry) {
-  const std::string base = fmt::format("{:x}", entry.inode);
   const disk::Attributes attributes = {entry.mode, entry.uid, entry.gid, entry.modified};
-  std::string object = base;
+  const bool may_link = !may_be_written_in_place(entry);
+  std::string object = object_name(entry.inode, 0, !may_link);
   for (int i = 1; store_.objects().contains(object); i++) {
-    if (store_.is_object_of(object, entry)) return object;
-    object = fmt::format("{}-{}", base, i);
+    if (may_link && store_.is_object_of(object, entry)) return object;
+    object = object_name(entry.inode, i, !may_link);
   }
   if (auto made = store_.make_object_directory(object); !made)
     return tl::unexpected<Error>(made.error());
-  const bool may_link = !may_be_written_in_place(entry);
   const auto way = store_.bring(place(entry), store_.object_path(object), attributes, may_link);
   if (!way && way.error().number == ENOENT) return std::string();
   if (!way) return fail(way.error().message + ": the snapshot was not made, nothing is lost");
@@ -205,7 +204,9 @@ Result<std::string> Taking::hold(const Entry& entry) {
 Result<bool> Taking::keep_file(size_t index) {
   const Entry& entry = entries_[index];
   SnapshotFile& row = taken_.snapshot.files[index];
-  const bool held = !row.object.empty() && store_.objects().contains(row.object);
+  // One that shares its inode with what may be written in place holds nothing.
+  const bool held = !row.object.empty() && store_.objects().contains(row.object) &&
+                    !(may_be_written_in_place(entry) && store_.is_object_of(row.object, entry));
   if (held && entry.device == device_ && store_.find_known(entry)) return true;
   if (!held) {
     auto object = hold(entry);
