@@ -56,7 +56,19 @@ std::string about_requirement(const std::string& text) {
   return result + "|" + requirement->url + "|" + (requirement->marker.empty() ? "" : "marker");
 }
 
+// "a|b" of clauses of both and a version: whether both take it, by the clauses that are left of them.
+std::string about_both(const std::string& clauses, const std::string& version) {
+  const size_t bar = clauses.find('|');
+  auto both = VersionSpecifiers::parse(clauses.substr(0, bar));
+  const auto other = VersionSpecifiers::parse(clauses.substr(bar + 1));
+  const auto asked = PythonVersion::parse(version);
+  if (!both || !other || !asked) return "invalid";
+  both->add(*other);
+  return both->takes_nothing() ? "nothing" : word(both->contains(*asked));
+}
+
 std::string answer(const std::vector<std::string>& fields) {
+  if (fields[0] == "both") return about_both(fields[1], fields[2]);
   if (fields[0] == "requirement") return about_requirement(fields[1]);
   if (fields[0] == "marker") {
     const auto value = evaluate_marker(fields[1], environment(), fields[2]);

@@ -152,6 +152,27 @@ def test_specifiers(probe: Path):
     compare(probe, [["contains", specifiers(rng), version(rng)] for _ in range(CASES)], expect)
 
 
+def test_what_two_requirements_take(probe: Path):
+    """Clauses that another implies are left out, and "nothing" is said only where no version will do."""
+    rng = random.Random(SEED)
+    questions = []
+    for _ in range(CASES):
+        both = specifiers(rng).replace("===", "==") + "|" + specifiers(rng).replace("===", "==")
+        questions.extend(["both", both, version(rng)] for _ in range(4))
+    answers = ask(probe, questions)
+    said = 0
+    for (_, both, of), answer in zip(questions, answers):
+        try:
+            sets, asked = [SpecifierSet(text) for text in both.split("|")], Version(of)
+        except (InvalidSpecifier, InvalidVersion):
+            assert answer == "invalid", (both, of)
+            continue
+        right = all(one.contains(asked, prereleases=True) for one in sets)
+        said += answer == "nothing"
+        assert answer == str(right).lower() or (answer == "nothing" and not right), f"seed {SEED}: {both} {of}: {answer}"
+    assert said > CASES // 20
+
+
 def test_markers(probe: Path):
     def expect(text: str, extra: str) -> str:
         try:

@@ -353,6 +353,54 @@ bool VersionSpecifiers::contains(const PythonVersion& version) const {
                      [&](const VersionSpecifier& clause) { return clause.contains(version); });
 }
 
+bool VersionSpecifier::is_implied_by(const VersionSpecifier& other) const {
+  if (text_ == other.text_) return true;
+  const bool bounds_above =
+      other.operator_ == Operator::kLess || other.operator_ == Operator::kMost;
+  switch (operator_) {
+    case Operator::kLeast:
+      return other.least() && contains(*other.least());
+    case Operator::kMost:
+      return bounds_above && !(version_ < other.version_);
+    case Operator::kLess:  // takes no pre-release of its version
+      return bounds_above && (contains(other.version_) ||
+                              (other.operator_ == Operator::kLess && other.version_ == version_));
+    case Operator::kNot:
+      return !wildcard_ && !other.contains(version_);
+    default:
+      return false;
+  }
+}
+
+bool VersionSpecifier::is_bound_above() const {
+  return operator_ == Operator::kLess || operator_ == Operator::kMost ||
+         operator_ == Operator::kEqual || operator_ == Operator::kCompatible;
+}
+
+const PythonVersion* VersionSpecifier::least() const {
+  const bool is_bound = operator_ == Operator::kLeast || operator_ == Operator::kCompatible ||
+                        operator_ == Operator::kEqual;
+  return is_bound && !wildcard_ ? &version_ : nullptr;
+}
+
+void VersionSpecifiers::add(const VersionSpecifiers& other) {
+  for (const VersionSpecifier& clause : other.clauses_) {
+    const auto implied = [&](const VersionSpecifier& one) { return clause.is_implied_by(one); };
+    if (std::any_of(clauses_.begin(), clauses_.end(), implied)) continue;
+    std::erase_if(clauses_, [&](const auto& one) { return one.is_implied_by(clause); });
+    clauses_.push_back(clause);
+  }
+}
+
+bool VersionSpecifiers::takes_nothing() const {
+  for (const VersionSpecifier& low : clauses_)
+    for (const VersionSpecifier& high : clauses_)
+      if (low.least() && high.is_bound_above() && !high.contains(*low.least()) &&
+          high.excludes_from_above(*low.least()))
+        return true;
+  return false;
+}
+
 std::string VersionSpecifiers::text() const {
   std::string result;
   for (const VersionSpecifier& clause : clauses_)

@@ -51,6 +51,12 @@ class VersionSpecifier {
   // "===" nothing is said: false.
   bool excludes_from_above(const PythonVersion& version) const;
   const std::string& text() const { return text_; }  // without spaces: "!=1.4.*"
+  // Whether it takes all that the other takes, as far as two bounds on one side tell.
+  bool is_implied_by(const VersionSpecifier& other) const;
+  bool is_bound_above() const;  // "<2", "<=2", "==2", "~=2.1"
+  // The least version that it takes, if it names one: ">=1.2", "==1.2", "~=1.2". "==1.2.*"
+  // takes pre-releases of 1.2 too.
+  const PythonVersion* least() const;
 
  private:
   enum class Operator : uint8_t { kCompatible, kEqual, kNot, kLess, kMost, kMore, kLeast, kText };
@@ -70,6 +76,10 @@ class VersionSpecifiers {
   bool contains(const PythonVersion& version) const;
   const std::vector<VersionSpecifier>& clauses() const { return clauses_; }
   std::string text() const;
+  // The other's clauses too; those that another implies are left out.
+  void add(const VersionSpecifiers& other);
+  // A bound from below lies where another clause takes nothing any more: no version will do.
+  bool takes_nothing() const;
 
  private:
   std::vector<VersionSpecifier> clauses_;

@@ -40,6 +40,7 @@ bool is_for_developers(const std::string& extra) {
 // What is asked of one distribution, by normal name.
 struct Target {
   std::string name;
+  VersionSpecifiers all;  // of those too that are content today
   const Distribution* installed = nullptr;
   std::vector<Complaint> complaints;
 };
@@ -59,6 +60,11 @@ class Requirements {
     for (const Distribution& distribution : examined.all())
       if (examined.distributions.find(distribution.name) == &distribution)
         visit_unasked(distribution);
+    for (auto& [name, target] : unmet_) {
+      target.all = asked_[name];
+      for (const Complaint& complaint : target.complaints)
+        if (const auto wanted = VersionSpecifiers::parse(complaint.wanted)) target.all.add(*wanted);
+    }
   }
 
   const std::map<std::string, Target>& unmet() const { return unmet_; }
@@ -106,6 +112,8 @@ class Requirements {
       for (const std::string& asked : requirement.extras)
         if (seen_.insert({installed, asked}).second) waiting_.emplace_back(installed, asked);
     const auto version = installed ? PythonVersion::parse(installed->version) : std::nullopt;
+    // What may not have been asked for bounds nothing.
+    if (extra.empty()) asked_[normal_name(requirement.name)].add(requirement.specifiers);
     if (installed && (!version || requirement.specifiers.contains(*version))) return;
     Target& target = unmet_[normal_name(requirement.name)];
     target.name = requirement.name;
@@ -120,6 +128,7 @@ class Requirements {
   const EnvironmentCase& examined_;
   MarkerEnvironment environment_;
   std::map<std::string, Target> unmet_;
+  std::map<std::string, VersionSpecifiers> asked_;  // by normal name, by all that require it
   std::set<std::pair<const Distribution*, std::string>> seen_;
   std::vector<std::pair<const Distribution*, std::string>> waiting_;
 };
@@ -207,10 +216,17 @@ Finding wrong_version(const EnvironmentCase& examined, const std::string& name,
   }
   for (size_t i = 0; i < std::min<size_t>(who.size(), 8); i++)
     finding.evidence.push_back(fact("declared", "required by " + who[i]));
-  finding.help.push_back(
-      {"install a version that all of them take",
-       installer_command(examined, "install", {target.name + target.complaints.front().wanted}),
-       Safety::kUnsafe});
+  if (target.all.takes_nothing())
+    finding.help.push_back(
+        {fmt::format("no version of {} is taken by all who require it ({}): install other versions "
+                     "of these, or use separate environments",
+                     target.name, target.all.text()),
+         "", Safety::kManual});
+  else
+    finding.help.push_back(
+        {fmt::format("install a version that all who require {} take", target.name),
+         installer_command(examined, "install", {target.name + target.all.text()}),
+         Safety::kUnsafe});
   return finding;
 }
 
@@ -222,7 +238,8 @@ Finding not_installed(const EnvironmentCase& examined, const std::vector<const T
   for (const Target* target : targets) {
     const Complaint& first = target->complaints.front();
     names.push_back(fmt::format("{} (by {})", target->name, first.requirer->name));
-    arguments.push_back(target->name + first.wanted);
+    arguments.push_back(target->name +
+                        (target->all.takes_nothing() ? first.wanted : target->all.text()));
     finding.evidence.push_back(fact("declared", fmt::format("{}{} is required by {}", target->name,
                                                             first.wanted, label(*first.requirer))));
     finding.libraries.push_back(library_of(*first.requirer, first.requirer->metadata));
