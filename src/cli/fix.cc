@@ -116,7 +116,7 @@ Result<int> fix(const FixOptions& options) {
   auto report = find_repairs(*request);
   if (!report) return tl::unexpected<Error>(report.error());
   if (!report->findings.empty() && report->findings.front().severity != Severity::kError)
-    say("note: nothing that was looked at fails; this is for what is imported besides\n");
+    say("note: nothing that was looked at fails; this is for what is imported or called besides\n");
   if (request->program)
     if (const std::string more = report::more_imports(*report); !more.empty())
       report->unknowns.push_back(more + "; `cohabit run` looks at every order of them too");

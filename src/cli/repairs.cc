@@ -89,7 +89,8 @@ class RepairCase {
   std::optional<AboutEnvironment> about_;  // nothing: nobody asked
   std::vector<Order> orders_;
   MoreOrders more_;
-  size_t asked_ = 0;
+  size_t asked_ = 0;    // the first of them
+  size_t planned_ = 0;  // before the search, which adds others
   bool counts_latent_ = false;
   std::unordered_map<std::string, std::string> ids_;  // by cause
   std::unordered_map<std::string, int> counts_;       // by code
@@ -152,6 +153,7 @@ Result<void> RepairCase::prepare() {
     world_.kept = KeptPlans::open(*world_.python, world_.distributions);
   if (request_.effects) about_.emplace(world_, EnvironmentOptions());
   plan_all();
+  planned_ = orders_.size();
   return {};
 }
 
@@ -283,9 +285,10 @@ void RepairCase::describe_program(report::RepairReport& report) const {
       report.meets_framework = true;
 }
 
-// Who asks about the frameworks as such will import more than them.
+// Who asks about imports will import more, and call something: doctor warns of what that steps
+// into.
 bool RepairCase::has_only_latent(const SearchResult& result) const {
-  if (!request_.imports.empty() || !request_.replay.empty() || request_.program) return false;
+  if (!request_.replay.empty() || request_.program) return false;
   bool has_latent = false;
   for (size_t at = 0; at < asked_; at++)
     for (const Finding& finding : result.findings[at]) {
@@ -299,7 +302,7 @@ report::RepairReport RepairCase::run() {
   SearchResult result = search();
   if (has_only_latent(result)) {
     counts_latent_ = true;
-    orders_.clear();
+    orders_.erase(orders_.begin() + static_cast<ptrdiff_t>(planned_), orders_.end());
     result = search();
   }
   if (world_.kept) world_.kept->save();

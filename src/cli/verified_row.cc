@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "repair/judge.h"
 #include "repair/repair.h"
 #include "report/printable.h"
 
@@ -129,10 +130,12 @@ void predict(World& world, const Repair& repair, VerifiedRow& row) {
   if (!examine_sequence(world, sequence, report) || report.orders.empty()) return;
   row.predicted = report.orders.front().verdict;
   for (const Finding& finding : report.findings) {
-    if (finding.severity != Severity::kError) continue;
+    const bool is_latent = is_latent_split(finding);
+    if (finding.severity != Severity::kError && !is_latent) continue;
     PredictedError& error = row.errors.emplace_back();
     error.code = finding.code;
     error.headline = finding.headline;
+    error.is_latent = is_latent;
     for (const Library& library : finding.libraries) error.libraries.push_back(library.path);
   }
 }
@@ -143,6 +146,8 @@ void find_explanation(VerifiedRow& row) {
       if (std::find(error.libraries.begin(), error.libraries.end(), frame.library) !=
           error.libraries.end())
         error.explains = true;
+  std::erase_if(row.errors,
+                [](const PredictedError& error) { return error.is_latent && !error.explains; });
 }
 
 bool is_script(const std::string& module) {

@@ -16,6 +16,7 @@ struct PredictedError {
   std::string code, headline;
   std::vector<std::string> libraries;  // paths
   bool explains = false;               // the crash: one of these is in its frames
+  bool is_latent = false;  // no error of the imports: what is called behind them steps into it
 };
 
 struct VerifiedRow {

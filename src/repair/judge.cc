@@ -40,9 +40,12 @@ std::string_view repair_class_name(RepairClass kind) {
                                          : "machine";
 }
 
+bool is_latent_split(const Finding& finding) {
+  return finding.severity == Severity::kWarning && finding.code == "CB105";
+}
+
 bool counts(const Finding& finding, bool latent) {
-  return finding.severity == Severity::kError ||
-         (latent && finding.severity == Severity::kWarning && finding.code == "CB105");
+  return finding.severity == Severity::kError || (latent && is_latent_split(finding));
 }
 
 JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, const Repair& repair)

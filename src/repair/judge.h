@@ -59,6 +59,8 @@ enum class RepairClass : uint8_t {
 RepairClass repair_class(const Finding& finding);
 std::string_view repair_class_name(RepairClass kind);
 
+// CB105 as a warning: whatever comes next may step into it.
+bool is_latent_split(const Finding& finding);
 // An error; with `latent`, a split too that whatever comes next may step into.
 bool counts(const Finding& finding, bool latent);
 

@@ -68,6 +68,20 @@ def test_a_latent_split_is_repaired_before_anything_steps_into_it(cohabit: str) 
     assert repaired.returncode == 0 and "right" in repaired.stdout
 
 
+def test_imports_that_succeed_and_die_at_what_they_call(cohabit: str) -> None:
+    """What is computed behind `import paddle, requests` steps into the split that doctor warns of: fix and run repair it, and verify
+    names it as the reason."""
+    home = environment("ocr")
+    report = fix(cohabit, home, "--imports", "paddle,requests")
+    assert report["orders"][0]["verdict"] == "sound" and [f["code"] for f in report["findings"]] == ["CB105"]
+    assert parts_of(report["repairs"][0]["rules"]) == {"preload libz.so.1"}
+    seen = json.loads(real.run([cohabit, "verify", str(home), "--imports", "paddle,requests", "--format", "json"]).stdout)["runs"][0]
+    assert seen["outcome"] == "signal" and [(e["code"], e["explains"]) for e in seen["predicted_errors"]] == [("CB105", True)]
+    code = "import paddle, requests, zlib; print(zlib.decompress(zlib.compress(b'right' * 1000))[:5].decode())"
+    done = real.run([cohabit, "run", "--imports", "paddle,requests", "--", str(home / "bin/python"), "-c", code])
+    assert done.returncode == 0 and "right" in done.stdout, done.stderr[-2000:]
+
+
 def test_what_was_asked_for_is_repaired_too(cohabit: str) -> None:
     """paddleocr is no framework, and `import paddleocr` dies (shared/knowledge/real-conflicts.md, 1)."""
     report = fix(cohabit, environment("ocr"))
