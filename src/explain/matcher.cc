@@ -265,26 +265,43 @@ bool Matcher::is_wanted(Search& search, size_t hit) const {
                      [&](int word) { return search.effort.is_wanted_word(word); });
 }
 
+void Matcher::look_at_line(Search& search, size_t begin) const {
+  const std::string_view text = search.text.substr(0, line_end(search.text, begin));
+  const size_t hit = literals_->find(text, begin);
+  if (hit == text.npos) return;
+  search.at_hit.clear();
+  look_at(search, hit);
+}
+
 // The line was there before. Where the lines after it are those of the last time, but for their
 // numbers, they need not even be searched for literals.
 void Matcher::follow(Search& search, size_t later, size_t earlier) const {
   if (search.waited++ < search.wait) return;
   search.waited = 0;
   const size_t begin = later;
-  std::array<size_t, kLinesBack> last{};  // lines of which not all that follows was compared
+  struct Line {
+    size_t begin = 0;
+    bool was_looked_at = false;
+  };
+  std::array<Line, kLinesBack> last{};  // lines of which not all that follows was compared
   for (size_t lines = 0;; lines++) {
-    const size_t line = last[lines % kLinesBack] = later;
+    const size_t line = later;
+    last[lines % kLinesBack] = {line, lines == 0};
     const Shapes::Same same = shapes_->compare_lines(search.text, later, earlier);
     if (same == Shapes::Same::kNo) {
-      if (lines >= kLinesBack) search.next = std::max(search.next, last[(lines + 1) % kLinesBack]);
+      if (lines >= kLinesBack)
+        search.next = std::max(search.next, last[(lines + 1) % kLinesBack].begin);
+      // What follows those is another text than the last time, and a look at a later line has
+      // passed them over.
+      for (size_t i = lines - std::min(lines, kLinesBack - 1); i < lines; i++)
+        if (const Line& passed = last[i % kLinesBack];
+            passed.begin < search.next && !passed.was_looked_at)
+          look_at_line(search, passed.begin);
       break;
     }
     if (same == Shapes::Same::kButForNumbers || lines == 0) continue;
-    const std::string_view text = search.text.substr(0, later);
-    if (const size_t hit = literals_->find(text, line); hit != text.npos) {
-      search.at_hit.clear();
-      look_at(search, hit);
-    }
+    last[lines % kLinesBack].was_looked_at = true;
+    look_at_line(search, line);
   }
   search.wait = later - begin < kWorthComparing ? std::min(2 * search.wait + 1, kLongestWait) : 0;
 }

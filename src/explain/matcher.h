@@ -63,6 +63,7 @@ class Matcher {
   void follow(Search& search, size_t later, size_t earlier) const;
   void words_of(std::string_view text, std::vector<int>& words) const;
   bool is_wanted(Search& search, size_t hit) const;
+  void look_at_line(Search& search, size_t begin) const;
   void look_at_window(Search& search, size_t hit, Look look) const;
   void try_expressions(Search& search, Look look, bool wanted, std::vector<size_t>& found) const;
   const re2::RE2& expression(size_t id) const;
