@@ -210,8 +210,13 @@ finally:
 def interrupted(command: list[str], at_terminal: bool) -> tuple[int, list[str], str, int]:
     """Ended by Ctrl-C at its controlling terminal, which reaches every process of it, or by a signal to the process alone."""
     master, slave = pty.openpty()
+
+    def prepare() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what it starts in the background
+
     with subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                          preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
+                          preexec_fn=prepare) as process:
         os.close(slave)
         said = process.stdout.readline()
         child = int(process.stdout.readline())
