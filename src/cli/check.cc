@@ -108,6 +108,7 @@ Result<int> run_check(const CheckOptions& options) {
   if (options.deep)
     if (auto done = look_deeper(*installer, *world.python, request, *outcome); !done)
       return tl::unexpected<Error>(done.error());
+  const std::string unread = outcome->unread;
   report::Check check = report_of(world, std::move(*outcome));
   check.report.suppressed =
       apply_policy(configuration.policy, check.report.environment, check.report.findings);
@@ -119,7 +120,9 @@ Result<int> run_check(const CheckOptions& options) {
   const bool is_refused =
       level.empty() ? !refusal_of(check.report.findings, check.changes, world.distributions).empty()
                     : reaches(check.report.findings, level);
-  return is_refused ? 1 : 0;
+  if (is_refused) return 1;
+  if (!unread.empty()) return fail(unread);
+  return 0;
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct Request {
 struct Arrival {
   std::string name, version;
   std::string address;        // of the wheel: https:, http:, or file:; empty: unknown
+  bool has_no_wheel = false;  // for this Python here: the installer would build it
   std::string hash;           // "sha256=HEX"; empty: not said
   bool is_requested = false;  // by name, in the request
   std::string from;           // "name @ address" as asked for; empty: from an index
@@ -46,6 +47,13 @@ struct Plan {
   std::vector<Arrival> arrivals;
   std::vector<Departure> departures;  // without what arrives in another version
   std::vector<std::string> unknowns;
+
+  // Something comes, and where any of it is nobody says.
+  bool is_blind() const {
+    for (const Arrival& one : arrivals)
+      if (!one.address.empty()) return false;
+    return !arrivals.empty();
+  }
 };
 
 // pip where the environment has it, else uv from PATH. The error says what to do.

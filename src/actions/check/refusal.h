@@ -8,6 +8,8 @@
 
 namespace cohabit::check {
 
+// Its own words, the reasons only.
+std::string reasons_of(const Answer& answer);
 Error refusal_of(const std::vector<std::string>& command, const Answer& answer, bool allow_build);
 
 }  // namespace cohabit::check
