@@ -23,6 +23,7 @@
 #include "actions/check/wheel_tags.h"
 #include "base/addresses.h"
 #include "base/paths.h"
+#include "base/rows.h"
 #include "base/scratch.h"
 #include "base/write_file.h"
 #include "facts/python/requirement.h"
@@ -251,11 +252,22 @@ bool names_editable(const std::vector<std::string>& arguments) {
   return std::any_of(lines.requirements.begin(), lines.requirements.end(), is_editable);
 }
 
+// How builds were made impossible is nothing that the user asked for: only which one was tried is
+// left of it.
+void hide_our_own(Answer& answer) {
+  bool is_own = answer.errors.find("Fatal Python error") != std::string::npos;
+  for (const std::string_view tool : split(kNoBuilds, '\n'))
+    is_own = is_own || (!tool.empty() && answer.errors.find(tool) != std::string::npos);
+  if (!is_own) return;
+  answer.errors.resize(std::min(answer.errors.find("\n  cause:"), answer.errors.size()));
+  answer.errors += "\n  cause: only its build would tell what it requires";
+}
+
 Result<Plan> dry_run(const std::vector<std::string>& command, const Request& request) {
   const Question question{request.arguments, ""};
-  const auto answer = request.allow_build                 ? ask(command, {}, question)
-                      : names_editable(request.arguments) ? ask_without_builds(command, question)
-                                                          : ask(command, {"--no-build"}, question);
+  auto answer = request.allow_build                 ? ask(command, {}, question)
+                : names_editable(request.arguments) ? ask_without_builds(command, question)
+                                                    : ask(command, {"--no-build"}, question);
   if (!answer) return tl::unexpected<Error>(answer.error());
   const bool is_taken = answer->status == 0;
   const bool may_differ = is_taken
@@ -264,7 +276,10 @@ Result<Plan> dry_run(const std::vector<std::string>& command, const Request& req
   if (may_differ && !request.allow_build)
     if (const auto again = ask_without_builds(command, question); again && again->status == 0)
       return read_answer(*again);
-  if (!is_taken) return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
+  if (!is_taken) {
+    if (!request.allow_build) hide_our_own(*answer);
+    return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
+  }
   Plan plan = read_answer(*answer);
   if (may_differ && !request.allow_build)
     plan.unknowns.emplace_back(
