@@ -94,7 +94,7 @@ Result<int> run_check(const CheckOptions& options) {
   World world(tree);
   if (auto found = choose_whole_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
-  auto installer = check::find_installer(*world.python, world.distributions);
+  auto installer = check::find_answering(*world.python, world.distributions);
   if (!installer) return tl::unexpected<Error>(installer.error());
   if (const auto cost = check::cost_of_asking(*installer, world.distributions); !cost.empty())
     say("{}\n", cost);

@@ -59,13 +59,21 @@ struct Plan {
 // pip where the environment has it, else uv from PATH. The error says what to do.
 Result<Installer> find_installer(const Interpreter& python, const Distributions& distributions);
 
+// The same where it only has to answer: a pip that is too old for that leaves it to uv. `wanted`:
+// what it is asked to do, for the error.
+constexpr const char* kFirstPip = "22.2";           // install --dry-run --report
+constexpr const char* kFirstPipForOthers = "22.3";  // pip --python
+Result<Installer> find_answering(const Interpreter& python, const Distributions& distributions,
+                                 const char* first_pip = kFirstPip);
+
 // How to ask it so that no build can be started. --only-binary does not hold for directories,
 // repositories and archives that are named by place: pip runs their code for their metadata. It
 // starts them by sys.executable, and nothing else in a dry run (pip 22.2 to 26.3). As it is: uv,
 // and a pip that starts another one (--python).
 std::vector<std::string> command_without_builds(const Installer& installer);
 
-// What asking it costs, as a sentence for people; empty: little.
+// What asking it costs, or that it is another one than the environment's; a sentence for people.
+// Empty: nothing to say.
 std::string cost_of_asking(const Installer& installer, const Distributions& distributions);
 
 // This machine, and that interpreter.
