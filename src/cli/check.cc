@@ -94,7 +94,7 @@ Result<int> run_check(const CheckOptions& options) {
   World world(tree);
   if (auto found = choose_whole_environment(world, options.environment); !found)
     return tl::unexpected<Error>(found.error());
-  auto installer = check::find_installer(*world.python, world.distributions);
+  auto installer = check::find_answering(*world.python, world.distributions);
   if (!installer) return tl::unexpected<Error>(installer.error());
   if (const auto cost = check::cost_of_asking(*installer, world.distributions); !cost.empty())
     say("{}\n", cost);
@@ -108,6 +108,7 @@ Result<int> run_check(const CheckOptions& options) {
   if (options.deep)
     if (auto done = look_deeper(*installer, *world.python, request, *outcome); !done)
       return tl::unexpected<Error>(done.error());
+  const std::string unread = outcome->unread;
   report::Check check = report_of(world, std::move(*outcome));
   check.report.suppressed =
       apply_policy(configuration.policy, check.report.environment, check.report.findings);
@@ -119,7 +120,9 @@ Result<int> run_check(const CheckOptions& options) {
   const bool is_refused =
       level.empty() ? !refusal_of(check.report.findings, check.changes, world.distributions).empty()
                     : reaches(check.report.findings, level);
-  return is_refused ? 1 : 0;
+  if (is_refused) return 1;
+  if (!unread.empty()) return fail(unread);
+  return 0;
 }
 
 }  // namespace

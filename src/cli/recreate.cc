@@ -80,7 +80,8 @@ Result<locks::Recipe> recipe_of(const KeptEnvironment& model, const RecreateOpti
     return fail(
         "conda's packages are conda's to install: `cohabit export --format environment.yml` "
         "writes what `conda env create` reads");
-  auto installer = locks::usual_installer(model.python, model.distributions);
+  auto installer =
+      locks::usual_installer(model.python, model.distributions, check::kFirstPipForOthers);
   if (!installer) return tl::unexpected<Error>(installer.error());
   const std::string settings = Tree("").read_text(model.prefix + "/pyvenv.cfg").value_or("");
   locks::Recipe recipe;

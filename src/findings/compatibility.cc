@@ -35,6 +35,9 @@ tl::unexpected<Error> not_a_fact(std::string_view fact, const std::string& why) 
 
 Result<void> read_fact(std::string_view fact, WantedMachine& wanted) {
   if (fact == "x86_64" || fact == "aarch64") {
+    if (!wanted.platform.empty() && wanted.platform != fact)
+      return not_a_fact(fact,
+                        fmt::format("is the second processor: the first is {}", wanted.platform));
     wanted.platform = fact;
     return {};
   }
@@ -143,10 +146,26 @@ void judge_driver(const WantedMachine& wanted, Judged& judged) {
         "by minor-version compatibility: what it compiles for itself may need driver {}", full));
 }
 
+// The newest patch of the same minor, built for the same CUDA, whose code is known: makers seldom
+// change the list of GPUs between two.
+const cuda::Build* scanned_patch_of(const cuda::Build& build) {
+  const cuda::Build* best = nullptr;
+  if (!build.cuda.version) return best;
+  for (const cuda::Build& other : cuda::known_builds())
+    if (other.is_scanned && other.distribution == build.distribution &&
+        other.platform == build.platform && other.backend == build.backend &&
+        other.cuda_text == build.cuda_text && minor_of(other) == minor_of(build) &&
+        (!best || is_older(best->version, other.version)))
+      best = &other;
+  return best;
+}
+
 void judge_code(const WantedMachine& wanted, Judged& judged) {
-  const cuda::Build& build = *judged.build;
   if (wanted.sms.empty()) return;
-  if (!build.is_scanned) return add(judged, Fit::kUnknown, "its code was not scanned");
+  const cuda::Build* scanned =
+      judged.build->is_scanned ? judged.build : scanned_patch_of(*judged.build);
+  if (!scanned) return add(judged, Fit::kUnknown, "its code was not scanned");
+  const cuda::Build& build = *scanned;
   for (const int sm : wanted.sms) {
     bool runs = false, compiled = false, unknown = false;
     const cuda::DeviceCode* too_new = nullptr;
@@ -175,6 +194,9 @@ void judge_code(const WantedMachine& wanted, Judged& judged) {
     else
       add(judged, Fit::kNot, fmt::format("it has no code for {}", gpu));
   }
+  if (scanned != judged.build)
+    judged.reasons.push_back(
+        fmt::format("by the code of {}: its own was not scanned", scanned->version));
 }
 
 // One of the index and one of other indexes.

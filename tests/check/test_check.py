@@ -441,6 +441,40 @@ def test_only_a_source_distribution(environment, check, serve, tmp_path: Path):
     assert "built" not in done.stderr, "setup.py was not run"
 
 
+def test_one_without_a_wheel_hides_no_other(ask, check, tmp_path: Path):
+    """uv knows its metadata from a wheel for another Python: it is named, and the others are read and judged."""
+    environment = made.Environment(tmp_path / "env", "uv")
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "PyTokens", "1", {"tokens.py": b"1"}))
+    made.make_wheel(wheels, "tokens", "2", {"tokens.py": b"2"})
+    made.make_wheel(wheels, "needy", "1", requires=("tokens>=2", "tables>=1.5", "pytokens>=2"))
+    made.make_wheel(wheels, "tables", "1.5.3", requires=("numlib",), tag="cp27-cp27mu-linux_x86_64")
+    made.make_sdist(wheels, "tables", "1.5.3")
+    made.make_wheel(wheels, "numlib", "1")
+    places = ("--no-index", "--find-links", wheels)
+    report = ask(environment, "tokens", "tables==1.5.3", *places, code=1)
+    assert [one["headline"] for one in report["findings"]] == ["tokens 2 would overwrite 1 file of PyTokens 1"]
+    assert {one["name"]: one["because"] for one in report["changes"]}["tokens"] == ["tokens"]
+    [unknown] = report["unknowns"]
+    assert unknown.startswith("tables 1.5.3 cannot be read") and "no wheel of it for this Python" in unknown
+    done = check(environment, "tables==1.5.3", "--no-deps", *places, code=2)
+    assert "there is no wheel of tables 1.5.3" in done.stderr and "--allow-build" in done.stderr
+
+
+def test_a_finding_about_what_cannot_be_read(ask, tmp_path: Path):
+    """Its place is named as it would be, not as it was laid out to be judged."""
+    environment = made.Environment(tmp_path / "env", "uv")
+    wheels = tmp_path / "wheels"
+    environment.install(made.make_wheel(wheels, "stays", "1", requires=("tables<2",)),
+                        made.make_wheel(wheels, "tables", "1"))
+    made.make_wheel(wheels, "other", "1")
+    made.make_wheel(wheels, "tables", "2", tag="cp27-cp27mu-linux_x86_64")
+    made.make_sdist(wheels, "tables", "2")
+    report = ask(environment, "tables==2", "other", "--no-index", "--find-links", wheels, code=None)
+    assert any(one["code"] == "PY001" for one in report["findings"]), report
+    assert "arrival-" not in str(report) and "tables-2.dist-info" in str(report["findings"])
+
+
 HOSTILE = """import pathlib
 pathlib.Path("@").touch()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -260,6 +261,53 @@ def test_the_interpreter_is_the_same_by_any_name(serve, run, tmp_path: Path, nam
     script.write_text(script.read_text().replace("import main", "import other").replace("main()", "other()"))
     done = run(environment, "recreate", environment.root, tmp_path / "more", "--index-url", index.address(), code=1)
     assert "bin/rich-tool: its bytes" in done.stdout
+
+
+def test_names_of_the_interpreter_are_no_difference(filled, run, tmp_path: Path):
+    """Which ones there are is up to the tool, and to the name that it was called by."""
+    environment, index = filled
+    interpreter = os.path.realpath(environment.root / "bin/python")
+    for name in environment.root.glob("bin/python*"):
+        name.unlink()
+    for name, target in (("python", interpreter), ("python3", "python"), ("python3.1", "python")):
+        (environment.root / "bin" / name).symlink_to(target)
+    done = run(environment, "recreate", environment.root, tmp_path / "again", "--index-url", index.address())
+    assert "a further name of the interpreter" in done.stdout
+    (environment.root / "bin/python3.2").symlink_to("/bin/true")
+    done = run(environment, "recreate", environment.root, tmp_path / "more", "--index-url", index.address(), code=1)
+    assert "bin/python3.2: it is not there any more" in done.stdout and "python3.1:" not in done.stdout.split("1 differ")[-1]
+
+
+def test_a_pip_that_is_too_old(filled, run, tmp_path: Path):
+    """It cannot be asked: that is the reason, and neither downloads nor builds are; uv can."""
+    environment, index = filled
+    if environment.installer != "pip":
+        pytest.skip("no pip in it")
+    [metadata] = environment.site.glob("pip-*.dist-info/METADATA")
+    text = re.sub(r"(?m)^Version: .*", "Version: 22.0.4", metadata.read_text(), count=1)
+    metadata.write_text(text)
+    alone, place = {"PATH": "/usr/bin:/bin"}, ("--index-url", index.address())
+    for words in (("check", "top", "--env", environment.root), ("export", environment.root),
+                  ("recreate", environment.root, tmp_path / "again")):
+        said = run(environment, *words, *place, code=2, variables=alone).stderr
+        assert f"pip 22.{'3' if words[0] == 'recreate' else '2'} or later is needed" in said and "has pip 22.0.4" in said, said
+        assert "upgrade it" in said and "uv in PATH" in said and "--allow-build" not in said and "downloads" not in said
+    assert "uv is, which may choose" in run(environment, "check", "top", "--env", environment.root, *place).stderr
+    assert {"numlib", "rich-tool", "top"} <= set(packages(run(environment, "export", environment.root, *place, code=None).stdout))
+
+
+def test_what_was_built_from_an_index_has_that_reason(environment, serve, run, tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    built = made.make_wheel(tmp_path / "built", "built", "3")
+    environment.install(built)
+    for note in environment.site.glob("built-3.dist-info/direct_url.json"):
+        note.unlink()
+    wheels.mkdir()
+    made.make_sdist(wheels, "built", "3")
+    done = run(environment, "export", environment.root, "--index-url", serve(wheels).address(), code=1)
+    assert f"{environment.installer} finds no wheel of this version for this Python: it was built here" in done.stderr
+    assert "--allow-build" not in done.stdout + done.stderr and "hint:" not in done.stderr
+    assert "# not here: built 3: " in done.stdout
 
 
 def test_what_is_not_equal_is_named(filled, run, tmp_path: Path):

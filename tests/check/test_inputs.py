@@ -170,7 +170,40 @@ def test_a_requirements_file_in_a_pip_section(environment, ask, tmp_path: Path):
     (tmp_path / "more.txt").write_text("--index-url http://127.0.0.1:1/\none\n")
     report = ask(environment, "-r", tmp_path / "environment.yml", "--no-index", "--find-links", tmp_path / "wheels")
     assert {one["name"] for one in report["changes"]} == {"one", "two"}
-    assert any("1 entry is no requirement by name" in text for text in report["unknowns"])
+    assert any("1 entry is no requirement by name, and left out: --index-url http" in text for text in report["unknowns"])
+
+
+@pytest.mark.parametrize("constraints, taken", [("one<2", True), ("--index-url http://127.0.0.1:1/\none<2", False)])
+def test_constraints_in_a_pip_section(environment, ask, tmp_path: Path, constraints: str, taken: bool):
+    """Files that a file names lie beside it. One that holds more than constraints is left out, and named."""
+    for version in ("1", "2"):
+        made.make_wheel(tmp_path / "wheels", "one", version)
+    made.make_wheel(tmp_path / "wheels", "two", "1")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "environment.yml").write_text("dependencies: [python, {pip: [two, -r base.txt]}]\n")
+    (project / "base.txt").write_text("-c cons.txt\none\n")
+    (project / "cons.txt").write_text(constraints + "\n")
+    report = ask(environment, "-r", project / "environment.yml", "--no-index", "--find-links", tmp_path / "wheels")
+    assert {one["name"]: one["to"] for one in report["changes"]} == {"one": "1" if taken else "2", "two": "1"}
+    assert any("left out: -c " in text and "cons.txt" in text for text in report["unknowns"]) != taken
+
+
+def test_a_project_of_poetry(environment, check, tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text('[tool.poetry]\nname = "x"\nversion = "1"\n[tool.poetry.dependencies]\npython = "^3.8"\none = "^1"\n')
+    done = check(environment, "-r", tmp_path / "pyproject.toml", "--no-index", code=2)
+    assert "Poetry's" in done.stderr and "poetry.lock" in done.stderr and "<0" not in done.stderr
+
+
+def test_how_builds_are_prevented_is_not_told_as_a_requirement(check, tmp_path: Path):
+    environment = made.Environment(tmp_path / "env", "uv")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "setup.py").write_text("raise SystemExit(1)\n")
+    for words in (("-r", project / "pyproject.toml"), ("-e", project)):
+        (project / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\ndynamic = ["dependencies"]\n')
+        done = check(environment, *words, "--no-index", code=2)
+        assert "<0" not in done.stderr and "--allow-build" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name,text", [

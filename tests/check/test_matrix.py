@@ -188,8 +188,19 @@ def test_nothing_fits_says_why(matrix, ask):
 
 def test_slips_in_a_machine_are_said(matrix) -> None:
     for slip, said in (("driver 535, driver 550", "second driver"), ("driver 2147483648", "no version that there is"), (" ", "no machine"),
-                       ("python 3.10, python 3.11", "second Python")):
+                       ("python 3.10, python 3.11", "second Python"), ("x86_64, aarch64", "second processor: the first is x86_64")):
         assert said in matrix("torch", "--for", slip, code=2).stderr, slip
+
+
+def test_a_patch_that_was_not_scanned_is_judged_by_another(matrix):
+    scanned, unscanned = (next(r for r in RELEASES if (r["distribution"], r["version"], r["platform"]) == ("torch", version, "x86_64"))
+                          for version in ("2.14.1", "2.14.0"))
+    assert unscanned["code"] == "?" and scanned["code"].startswith("75,") and scanned["cuda"] == unscanned["cuda"]
+    done = matrix("torch==2.14.0", "--for", "sm_30, x86_64", code=1)
+    assert "it has no code for compute capability 3.0" in done.stdout and "by the code of 2.14.1" in done.stdout
+    done = matrix("torch==2.14.0", "--for", "sm_75, x86_64")
+    assert "by the code of 2.14.1: its own was not scanned" in done.stdout and "may run" not in done.stdout
+    assert "2.14.0: may run" not in matrix("torch", "--for", "sm_30, x86_64", code=None).stdout
 
 
 def test_minor_version_compatibility_is_said(matrix):

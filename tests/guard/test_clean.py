@@ -165,7 +165,8 @@ def test_old_caches_go_when_asked(call, environment, tmp_path) -> None:
     assert (home / ".triton/cache/old/kernel.cubin").read_bytes() == b"kernel"
 
 
-def test_copies_of_the_user_site_that_win(call, environment, tmp_path) -> None:
+@pytest.mark.parametrize("base", ["home", "PYTHONUSERBASE"])
+def test_copies_of_the_user_site_that_win(call, environment, tmp_path, base) -> None:
     # In a venv its own packages come first: only an installation of its own can lose.
     (environment.root / "pyvenv.cfg").unlink()
     (environment.site.parent / "os.py").write_text("")
@@ -176,12 +177,12 @@ def test_copies_of_the_user_site_that_win(call, environment, tmp_path) -> None:
     shutil.copy(os.path.realpath(sys.executable), binary)
     home = tmp_path / "home"
     user = world.Environment.__new__(world.Environment)
-    user.root = home / ".local"
+    user.root = home / ".local" if base == "home" else tmp_path / "base"
     user.site = user.root / "lib" / environment.site.parent.name / "site-packages"
     user.site.mkdir(parents=True)
     user.install("alpha", "0.9", {"alpha/__init__.py": b"old"})
     user.install("other", "1", {"other.py": b""})
-    variables = {"HOME": str(home)}
+    variables = {"HOME": str(home), **({"PYTHONUSERBASE": str(user.root)} if base != "home" else {})}
     before = user.walk()
     found = report(call, environment, variables=variables)
     rows = [row for row in found["leftovers"] if row["kind"] == "user-site"]

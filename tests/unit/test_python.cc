@@ -187,6 +187,14 @@ TEST_CASE("python: uv, virtualenv and conda environments") {
                                            temp / user_site,
                                            temp / "base/lib/python3.11/site-packages"});
 
+  // PYTHONUSERBASE stands in place of ~/.local, also where there is no home.
+  const std::string other_site = "other/lib/python3.11/site-packages";
+  temp.directory(other_site);
+  const PythonVariables elsewhere = PythonVariables::of({{"PYTHONUSERBASE", temp / "other"}});
+  found = find_interpreter(Tree(), temp / "virtualenv/bin/python", elsewhere);
+  REQUIRE_MESSAGE(found, error_of(found));
+  CHECK(found->user_site == temp / other_site);
+
   install_python(temp, "conda");
   temp.file("conda/bin/python3.11", program());  // conda links it statically
   temp.file("conda/conda-meta/python-3.11.9-h955ad1f_0.json", "{}");

@@ -159,6 +159,27 @@ void Comparison::compare(const std::vector<PackageRequirement>& requested, Outco
   outcome.findings = new_findings();
 }
 
+// An answer about wheels of which none was read would say that all is well.
+std::string why_unread(const Plan& plan, const Request& request) {
+  if (!plan.is_blind()) return "";
+  std::string built;
+  bool are_all_built = true;
+  for (const Arrival& one : plan.arrivals)
+    if (one.has_no_wheel)
+      built += fmt::format("{}{} {}", built.empty() ? "" : ", ", one.name, one.version);
+    else
+      are_all_built = false;
+  if (!are_all_built)
+    return "none of the wheels that would be installed could be read: the installer does not say "
+           "where they are (the report says why)";
+  if (request.allow_build) return "";
+  return fmt::format(
+      "nothing of what would be installed can be read: for this Python there is no wheel of {}, "
+      "which would have to be built; ask for a version that has one, or let the installer build "
+      "with --allow-build",
+      built);
+}
+
 Result<Outcome> check_plan(const Installer& installer, const Interpreter& python,
                            const Distributions& present, const Request& request, const Plan& plan) {
   const auto site = find_site(python);
@@ -166,6 +187,7 @@ Result<Outcome> check_plan(const Installer& installer, const Interpreter& python
   Outcome outcome;
   outcome.installer = installer;
   outcome.changes = changes_of(plan, present);
+  outcome.unread = why_unread(plan, request);
   const wheels::WebSettings settings =
       needs_web(plan) ? web_settings(installer, request) : wheels::WebSettings{};
   Fetched fetched = fetch_wheels(plan, settings, layout_of(python, *site));

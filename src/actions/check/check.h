@@ -18,6 +18,7 @@ struct Outcome {
   std::vector<Finding> findings;            // that are not there today
   uint64_t bytes_fetched = 0, bytes_of_wheels = 0;
   std::vector<std::string> unknowns;
+  std::string unread;  // why none of the wheels that come could be looked for; empty: some could
 };
 
 Result<Outcome> check_install(const Installer& installer, const Interpreter& python,

@@ -118,6 +118,7 @@ Result<void> ExpectedEnvironment::write_what_comes(const Plan& plan, const Fetch
     const Arrival& arrival = plan.arrivals[i];
     const wheels::Wheel* wheel = fetched.wheels[i] ? &*fetched.wheels[i] : nullptr;
     std::string name = wheel ? wheel->dist_info : "";
+    if (!wheel) name = fmt::format("{}-{}.dist-info", arrival.name, arrival.version);
     if (!is_plain_name(name)) name = fmt::format("arrival-{}.dist-info", i);
     const std::string directory = fmt::format("{}/{}", site_, name);
     if (auto made = make_directory(directory); !made) return made;

@@ -34,6 +34,8 @@ Reading read_one(const Arrival& arrival, const wheels::WebSettings& settings,
   const auto refuse = [](Error error) {
     return Reading{tl::unexpected(std::move(error)), nullptr};
   };
+  if (arrival.has_no_wheel)
+    return refuse({"there is no wheel of it for this Python here, so it would be built"});
   if (arrival.address.empty()) return refuse({"the installer does not say where it is"});
   std::error_code ignored;
   const auto path = path_of_address(arrival.address);

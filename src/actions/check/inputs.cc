@@ -4,14 +4,18 @@
 #include "actions/check/inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "actions/check/requirements_file.h"
 #include "actions/toml_text.h"
+#include "base/addresses.h"
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "findings/environment.h"
@@ -61,11 +65,38 @@ bool has_version(const toml::table& package) {
 
 // What stands in a file never becomes an option of the installer.
 void keep_requirements(const std::string& path, Input& input) {
-  const size_t others = std::erase_if(
-      input.words, [](const std::string& word) { return !PackageRequirement::parse(word); });
-  if (others)
-    input.unknowns.push_back(fmt::format("{}: {} entr{} no requirement by name, and left out", path,
-                                         others, others == 1 ? "y is" : "ies are"));
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> others;
+  std::erase_if(input.words, [&](const std::string& word) {
+    if (PackageRequirement::parse(word)) return false;
+    others.push_back(without_credentials(word));
+    return true;
+  });
+  if (others.empty()) return;
+  const std::span<const std::string> named(others.data(), std::min(others.size(), kNamed));
+  input.unknowns.push_back(fmt::format("{}: {} entr{} no requirement by name, and left out: {}{}",
+                                       path, others.size(), others.size() == 1 ? "y is" : "ies are",
+                                       fmt::join(named, ", "),
+                                       others.size() > kNamed ? ", ..." : ""));
+}
+
+// "-c FILE" of a file, where all of FILE are requirements by name: an installer takes options from
+// it too.
+bool is_plain_constraint(const std::string& option, std::string& file) {
+  constexpr std::string_view kConstraint = "-c ";
+  if (!option.starts_with(kConstraint)) return false;
+  file = option.substr(kConstraint.size());
+  RequirementLines lines;
+  if (::access(file.c_str(), R_OK) != 0 || !read_requirements(file, lines)) return false;
+  return lines.options.empty() &&
+         std::all_of(lines.requirements.begin(), lines.requirements.end(),
+                     [](const std::string& line) { return PackageRequirement::parse(line); });
+}
+
+// Poetry 2 reads [project] as others do, where that has dependencies.
+bool is_poetrys(const toml::table& file) {
+  return file["tool"]["poetry"]["dependencies"].is_table() &&
+         !file["project"]["dependencies"].is_array();
 }
 
 Input read_project(const toml::table& file) {
@@ -275,10 +306,16 @@ Result<Input> read_conda(const std::string& path, const std::string& text) {
     return tl::unexpected<Error>(done.error());
   Input input;
   for (const std::string& line : wanted.requirements) input.words.push_back(without_options(line));
-  input.words.insert(input.words.end(), wanted.options.begin(), wanted.options.end());
+  std::vector<std::string> constraints;
+  for (const std::string& option : wanted.options)
+    if (std::string file; is_plain_constraint(option, file))
+      constraints.insert(constraints.end(), {"-c", file});
+    else
+      input.words.push_back(option);
   keep_requirements(path, input);
   if (input.words.empty())
     return fail(fmt::format("{} has no pip section that names requirements", path));
+  input.words.insert(input.words.end(), constraints.begin(), constraints.end());
   if (of_conda)
     input.unknowns.push_back(fmt::format(
         "{}: its {} conda packages are left to conda; only its pip section is looked at", path,
@@ -294,7 +331,7 @@ Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnviron
   const bool is_project = name == "pyproject.toml";
   const bool is_conda = name.ends_with(".yml") || name.ends_with(".yaml");
   const bool is_lock = name == "uv.lock" || name == "poetry.lock";
-  const bool is_ours = is_conda || is_lock || (tool == Tool::kPip && (is_pylock || is_project));
+  const bool is_ours = is_conda || is_lock || (tool == Tool::kPip && is_pylock) || is_project;
   if (!is_ours) return Input{{"-r", path}, false, {}};
   const auto text = read_file(path, kMaxFile);
   if (!text) return tl::unexpected<Error>(text.error());
@@ -303,6 +340,12 @@ Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnviron
   if (!parsed)
     return fail(fmt::format("{}: expected TOML, line {}: {}", path,
                             parsed.error().source().begin.line, parsed.error().description()));
+  if (is_project && is_poetrys(parsed.table()))
+    return fail(
+        fmt::format("{}: its dependencies are Poetry's ([tool.poetry.dependencies]), which are not "
+                    "read here: give its poetry.lock, or what `poetry export` writes, with -r",
+                    path));
+  if (is_project && tool == Tool::kUv) return Input{{"-r", path}, false, {}};
   Result<Input> read = is_project  ? Result<Input>(read_project(parsed.table()))
                        : is_pylock ? Result<Input>(read_pylock(parsed.table(), environment, path))
                        : name == "uv.lock" ? UvLock(parsed.table(), environment).read(path)

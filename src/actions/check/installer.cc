@@ -8,6 +8,15 @@
 #include "facts/python/version.h"
 
 namespace cohabit::check {
+namespace {
+
+bool is_before(const Distribution* pip, const char* than) {
+  const auto version = pip ? PythonVersion::parse(pip->version) : std::nullopt;
+  const auto first = PythonVersion::parse(than);
+  return version && first && *version < *first;
+}
+
+}  // namespace
 
 Result<Installer> find_installer(const Interpreter& python, const Distributions& distributions) {
   if (distributions.find("pip")) return Installer{Tool::kPip, {python.executable, "-m", "pip"}};
@@ -20,13 +29,35 @@ Result<Installer> find_installer(const Interpreter& python, const Distributions&
   return Installer{Tool::kUv, {*uv, "pip"}};
 }
 
+Result<Installer> find_answering(const Interpreter& python, const Distributions& distributions,
+                                 const char* first_pip) {
+  const Distribution* pip = distributions.find("pip");
+  if (!is_before(pip, first_pip)) return find_installer(python, distributions);
+  if (auto uv = find_command("uv")) return Installer{Tool::kUv, {*uv, "pip"}};
+  // The last pip for 3.6 is 21.3.
+  const bool can_upgrade = python.major > 3 || (python.major == 3 && python.minor >= 7);
+  return fail(fmt::format(
+      "pip {} or later is needed to be asked; {} has pip {}: {}", first_pip, python.prefix,
+      pip->version,
+      can_upgrade
+          ? fmt::format("upgrade it (`{} -m pip install --upgrade pip`), or have uv in PATH",
+                        python.executable)
+          : fmt::format("there is no such pip for Python {}.{}, have uv in PATH", python.major,
+                        python.minor)));
+}
+
 // Measured with an index that counts: pip 22.2 to 25.2 fetch every wheel in a dry run, also where
 // the index serves metadata alone; 25.3 and later do not.
 std::string cost_of_asking(const Installer& installer, const Distributions& distributions) {
-  const Distribution* pip = installer.tool == Tool::kPip ? distributions.find("pip") : nullptr;
-  const auto version = pip ? PythonVersion::parse(pip->version) : std::nullopt;
-  const auto first = PythonVersion::parse("25.3");
-  if (!version || !first || !(*version < *first)) return "";
+  const Distribution* pip = distributions.find("pip");
+  if (installer.tool == Tool::kUv)
+    return is_before(pip, kFirstPip)
+               ? fmt::format(
+                     "pip {} cannot be asked ({} and later can): uv is, which may choose "
+                     "other versions than that pip",
+                     pip->version, kFirstPip)
+               : "";
+  if (!is_before(pip, "25.3")) return "";
   return fmt::format(
       "pip {} downloads the wheels that it would install in order to say so; 25.3 and later do not",
       pip->version);

@@ -77,11 +77,12 @@ Result<Plan> ask_pip(const Installer& installer, const Request& request) {
   command.insert(command.end(), request.arguments.begin(), request.arguments.end());
   const auto answer = hear_program(command);
   if (!answer) return tl::unexpected<Error>(answer.error());
-  if (answer->errors.find("no such option: --report") != std::string::npos)
-    return fail(fmt::format(
-        "the pip of {} is too old to say what it would install: expected 22.2 or later; update it, "
-        "or remove it and have uv in PATH",
-        command[0]));
+  for (const char* option : {"no such option: --report", "no such option: --dry-run"})
+    if (answer->errors.find(option) != std::string::npos)
+      return fail(
+          fmt::format("the pip of {} is too old to be asked what it would install: {} or later is "
+                      "needed; upgrade it",
+                      command[0], kFirstPip));
   if (answer->status != 0) return tl::unexpected(refusal_of({"pip"}, *answer, request.allow_build));
   return read_pip_report(answer->output);
 }

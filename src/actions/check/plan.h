@@ -33,6 +33,7 @@ struct Request {
 struct Arrival {
   std::string name, version;
   std::string address;        // of the wheel: https:, http:, or file:; empty: unknown
+  bool has_no_wheel = false;  // for this Python here: the installer would build it
   std::string hash;           // "sha256=HEX"; empty: not said
   bool is_requested = false;  // by name, in the request
   std::string from;           // "name @ address" as asked for; empty: from an index
@@ -46,10 +47,24 @@ struct Plan {
   std::vector<Arrival> arrivals;
   std::vector<Departure> departures;  // without what arrives in another version
   std::vector<std::string> unknowns;
+
+  // Something comes, and where any of it is nobody says.
+  bool is_blind() const {
+    for (const Arrival& one : arrivals)
+      if (!one.address.empty()) return false;
+    return !arrivals.empty();
+  }
 };
 
 // pip where the environment has it, else uv from PATH. The error says what to do.
 Result<Installer> find_installer(const Interpreter& python, const Distributions& distributions);
+
+// The same where it only has to answer: a pip that is too old for that leaves it to uv. `wanted`:
+// what it is asked to do, for the error.
+constexpr const char* kFirstPip = "22.2";           // install --dry-run --report
+constexpr const char* kFirstPipForOthers = "22.3";  // pip --python
+Result<Installer> find_answering(const Interpreter& python, const Distributions& distributions,
+                                 const char* first_pip = kFirstPip);
 
 // How to ask it so that no build can be started. --only-binary does not hold for directories,
 // repositories and archives that are named by place: pip runs their code for their metadata. It
@@ -57,7 +72,8 @@ Result<Installer> find_installer(const Interpreter& python, const Distributions&
 // and a pip that starts another one (--python).
 std::vector<std::string> command_without_builds(const Installer& installer);
 
-// What asking it costs, as a sentence for people; empty: little.
+// What asking it costs, or that it is another one than the environment's; a sentence for people.
+// Empty: nothing to say.
 std::string cost_of_asking(const Installer& installer, const Distributions& distributions);
 
 // This machine, and that interpreter.

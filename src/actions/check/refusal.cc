@@ -35,13 +35,14 @@ bool has_other_reason(const std::string& errors) {
 
 }  // namespace
 
+std::string reasons_of(const Answer& answer) {
+  return last_reasons(answer.errors);
+}
+
 Error refusal_of(const std::vector<std::string>& command, const Answer& answer, bool allow_build) {
-  std::string text = fmt::format("{} finds no way to install this: {}", last_part(command[0]),
-                                 last_reasons(answer.errors));
-  if (!allow_build && !has_other_reason(answer.errors))
-    text +=
-        "\n(No build was made to find out: `cohabit check --allow-build` lets the installer build "
-        "source distributions and directories, which runs their code.)";
+  std::string text =
+      fmt::format("{} finds no way to install this: {}", last_part(command[0]), reasons_of(answer));
+  if (!allow_build && !has_other_reason(answer.errors)) text += kBuildHint;
   return {std::move(text)};
 }
 

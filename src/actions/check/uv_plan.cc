@@ -23,6 +23,7 @@
 #include "actions/check/wheel_tags.h"
 #include "base/addresses.h"
 #include "base/paths.h"
+#include "base/rows.h"
 #include "base/scratch.h"
 #include "base/write_file.h"
 #include "facts/python/requirement.h"
@@ -194,6 +195,7 @@ Result<void> add_addresses(const std::string& pylock, const TagTarget& target, P
       Pinned pinned = choose(*package, target);
       arrival.address = std::move(pinned.address);
       arrival.hash = std::move(pinned.hash);
+      arrival.has_no_wheel = arrival.address.empty();
     }
   }
   return {};
@@ -201,11 +203,17 @@ Result<void> add_addresses(const std::string& pylock, const TagTarget& target, P
 
 namespace {
 
-Result<Answer> run_dry(std::vector<std::string> command, std::initializer_list<std::string> more,
-                       const Request& request) {
+// The end of a command, and what it reads.
+struct Question {
+  std::vector<std::string> words;
+  std::string input;
+};
+
+Result<Answer> ask(std::vector<std::string> command, std::initializer_list<std::string> more,
+                   const Question& question) {
   command.insert(command.end(), more);
-  command.insert(command.end(), request.arguments.begin(), request.arguments.end());
-  return hear_program(command);
+  command.insert(command.end(), question.words.begin(), question.words.end());
+  return hear_program(command, question.input);
 }
 
 Plan read_answer(const Answer& answer) {
@@ -218,7 +226,8 @@ Plan read_answer(const Answer& answer) {
 // difference, it is asked without the option, and builds are made impossible: the tools that they
 // are made with cannot be had, and a Python that is started for a build of its own tools finds no
 // library (uv asks interpreters with -I, which leaves PYTHONHOME aside).
-Result<Answer> ask_without_builds(const std::vector<std::string>& command, const Request& request) {
+Result<Answer> ask_without_builds(const std::vector<std::string>& command,
+                                  const Question& question) {
   const ScratchDirectory directory("cohabit-check");
   const std::string constraints = directory.path() + "/none.txt";
   if (directory.path().empty()) return fail("cannot make an empty directory in $TMPDIR");
@@ -226,7 +235,7 @@ Result<Answer> ask_without_builds(const std::vector<std::string>& command, const
     return tl::unexpected<Error>(written.error());
   std::vector<std::string> without{"env", "PYTHONHOME=" + directory.path() + "/nothing"};
   without.insert(without.end(), command.begin(), command.end());
-  return run_dry(std::move(without), {"--build-constraint", constraints}, request);
+  return ask(std::move(without), {"--build-constraint", constraints}, question);
 }
 
 bool is_editable(std::string_view word) {
@@ -243,20 +252,34 @@ bool names_editable(const std::vector<std::string>& arguments) {
   return std::any_of(lines.requirements.begin(), lines.requirements.end(), is_editable);
 }
 
+// How builds were made impossible is nothing that the user asked for: only which one was tried is
+// left of it.
+void hide_our_own(Answer& answer) {
+  bool is_own = answer.errors.find("Fatal Python error") != std::string::npos;
+  for (const std::string_view tool : split(kNoBuilds, '\n'))
+    is_own = is_own || (!tool.empty() && answer.errors.find(tool) != std::string::npos);
+  if (!is_own) return;
+  answer.errors.resize(std::min(answer.errors.find("\n  cause:"), answer.errors.size()));
+  answer.errors += "\n  cause: only its build would tell what it requires";
+}
+
 Result<Plan> dry_run(const std::vector<std::string>& command, const Request& request) {
-  const auto answer = request.allow_build ? run_dry(command, {}, request)
-                      : names_editable(request.arguments)
-                          ? ask_without_builds(command, request)
-                          : run_dry(command, {"--no-build"}, request);
+  const Question question{request.arguments, ""};
+  auto answer = request.allow_build                 ? ask(command, {}, question)
+                : names_editable(request.arguments) ? ask_without_builds(command, question)
+                                                    : ask(command, {"--no-build"}, question);
   if (!answer) return tl::unexpected<Error>(answer.error());
   const bool is_taken = answer->status == 0;
   const bool may_differ = is_taken
                               ? (answer->errors + answer->output).find("\n - ") != std::string::npos
                               : answer->errors.find("--no-build") != std::string::npos;
   if (may_differ && !request.allow_build)
-    if (const auto again = ask_without_builds(command, request); again && again->status == 0)
+    if (const auto again = ask_without_builds(command, question); again && again->status == 0)
       return read_answer(*again);
-  if (!is_taken) return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
+  if (!is_taken) {
+    if (!request.allow_build) hide_our_own(*answer);
+    return tl::unexpected(refusal_of({"uv"}, *answer, request.allow_build));
+  }
   Plan plan = read_answer(*answer);
   if (may_differ && !request.allow_build)
     plan.unknowns.emplace_back(
@@ -264,6 +287,19 @@ Result<Plan> dry_run(const std::vector<std::string>& command, const Request& req
         "asked as if there were none, and then changes more of what is installed than it may "
         "really do");
   return plan;
+}
+
+// With --no-build a single version that has no wheel here refuses all the others with it; without
+// the option that one is listed as well, and has no wheel in the list.
+Result<Answer> ask_addresses(const std::vector<std::string>& command, const std::string& pins,
+                             const Request& request) {
+  Question question{places_of(request.arguments), places_in_files(request.arguments) + pins};
+  question.words.emplace_back("-");
+  if (request.allow_build) return ask(command, {}, question);
+  auto answer = ask(command, {"--no-build"}, question);
+  if (!answer || answer->status == 0) return answer;
+  auto again = ask_without_builds(command, question);
+  return again && again->status == 0 ? std::move(again) : std::move(answer);
 }
 
 }  // namespace
@@ -285,18 +321,15 @@ Result<Plan> ask_uv(const Installer& installer, const Interpreter& python, const
     if (arrival.address.empty())
       fmt::format_to(std::back_inserter(pins), "{}=={}\n", arrival.name, arrival.version);
   if (pins.empty()) return plan;
-  std::vector<std::string> compile =
-      with({"compile", "--no-deps", "--format", "pylock.toml", "--no-header", "--quiet"});
-  if (!request.allow_build) compile.emplace_back("--no-build");
-  const std::vector<std::string> places = places_of(request.arguments);
-  compile.insert(compile.end(), places.begin(), places.end());
-  compile.emplace_back("-");
-  const auto list = hear_program(compile, places_in_files(request.arguments) + pins);
+  const auto list = ask_addresses(
+      with({"compile", "--no-deps", "--format", "pylock.toml", "--no-header", "--quiet"}), pins,
+      request);
   if (!list) return tl::unexpected<Error>(list.error());
   if (list->status != 0) {
     plan.unknowns.push_back(
-        refusal_of({"uv"}, *list, true).message +
-        " (it was asked where the wheels are: what they would overwrite is unknown)");
+        "uv was asked where the wheels are, and does not say: what they would overwrite is "
+        "unknown: " +
+        reasons_of(*list));
     return plan;
   }
   if (auto done = add_addresses(list->output, target_of(python), plan); !done)

@@ -259,12 +259,13 @@ std::optional<WheelAddress> bundled_wheel(const Interpreter& python, const std::
 }
 
 Result<check::Installer> usual_installer(const Interpreter& python,
-                                         const Distributions& distributions) {
+                                         const Distributions& distributions,
+                                         const char* first_pip) {
   size_t by_uv = 0, by_others = 0;
   for (const Distribution& one : distributions.all()) (one.installer == "uv" ? by_uv : by_others)++;
   if (by_uv >= by_others && by_uv > 0)
     if (auto uv = find_command("uv")) return check::Installer{check::Tool::kUv, {*uv, "pip"}};
-  return check::find_installer(python, distributions);
+  return check::find_answering(python, distributions, first_pip);
 }
 
 std::vector<FoundWheel> find_wheels(const Question& question,

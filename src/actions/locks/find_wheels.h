@@ -36,8 +36,10 @@ std::vector<FoundWheel> find_wheels(const Question& question,
 std::optional<WheelAddress> bundled_wheel(const Interpreter& python, const std::string& name,
                                           const std::string& version);
 
-// The installer that has installed most of it, where it is at hand; else pip, else uv.
+// The installer that has installed most of it, where it is at hand; else pip, if it is new enough
+// for what it has to do; else uv.
 Result<check::Installer> usual_installer(const Interpreter& python,
-                                         const Distributions& distributions);
+                                         const Distributions& distributions,
+                                         const char* first_pip = check::kFirstPip);
 
 }  // namespace cohabit::locks

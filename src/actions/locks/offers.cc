@@ -56,13 +56,22 @@ Result<void> ask_uv(const Question& question, Pins pins, Offers& offers) {
   for (const std::string& pin : pins) text += pin + "\n";
   const auto answer = hear_program(command, text);
   if (!answer) return tl::unexpected<Error>(answer.error());
-  if (answer->status != 0) return tl::unexpected(check::refusal_of({"uv"}, *answer, true));
+  if (answer->status != 0) return tl::unexpected(check::refusal_of({"uv"}, *answer, false));
   char here[PATH_MAX];
   const auto lock = parse_pylock(answer->output, ::getcwd(here, sizeof here) ? here : "");
   if (!lock) return fail("uv gave no list of addresses: " + lock.error().message);
   for (const PylockPackage& package : lock->packages)
     offers.wheels[normal_name(package.name)] = package.wheels;
   return {};
+}
+
+// An installer says why it finds no way; of one version that it was asked for this is the way.
+std::string reason_of(const Question& question, const std::string& refusal) {
+  if (refusal.find(check::kBuildHint) == refusal.npos) return last_line(refusal);
+  return fmt::format(
+      "{} finds no wheel of this version for this Python: it was built here, or the index has its "
+      "wheel no more",
+      question.installer.tool == check::Tool::kPip ? "pip" : "uv");
 }
 
 void ask(const Question& question, Pins pins, Offers& offers, size_t& refusals) {
@@ -76,7 +85,7 @@ void ask(const Question& question, Pins pins, Offers& offers, size_t& refusals) 
                                                                  : ask_uv(question, pins, offers);
   if (done) return;
   refusals++;
-  if (pins.size() == 1) return refuse(last_line(done.error().message));
+  if (pins.size() == 1) return refuse(reason_of(question, done.error().message));
   ask(question, pins.first(pins.size() / 2), offers, refusals);
   ask(question, pins.subspan(pins.size() / 2), offers, refusals);
 }

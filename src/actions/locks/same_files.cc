@@ -106,6 +106,7 @@ class Comparison {
   void compare(const SnapshotFile& a, const SnapshotFile& b);
   void compare_links(const SnapshotFile& a, const SnapshotFile& b);
   void only_one(const SnapshotFile& row, bool is_wanted);
+  bool names_the_interpreter(const SnapshotFile& row, bool is_wanted) const;
   void differ(const std::string& path, std::string why) {
     result_.differing.push_back({path, std::move(why)});
   }
@@ -160,11 +161,25 @@ void Comparison::compare(const SnapshotFile& a, const SnapshotFile& b) {
   differ(a.path, "its bytes");
 }
 
+// "bin/python3.8": which names an interpreter has beside bin/python is up to the tool and to the
+// name that it was called by.
+bool Comparison::names_the_interpreter(const SnapshotFile& row, bool is_wanted) const {
+  if (row.kind != EntryKind::kLink || !row.path.starts_with("bin/python")) return false;
+  const Side& one = is_wanted ? wanted_ : made_;
+  const Side& other = is_wanted ? made_ : wanted_;
+  const Tree tree("");
+  const auto here =
+      tree.real_path(join_normal(directory_of(one.lies_in + "/" + row.path), row.target));
+  return here && here == tree.real_path(other.lies_in + "/bin/python");
+}
+
 void Comparison::only_one(const SnapshotFile& row, bool is_wanted) {
   if (row.kind == EntryKind::kDirectory) return;
   if (is_compiled(row.path)) return void(result_.compiled++);
   if (is_note(row.path)) return explain(row.path, "the installer's own note");
   if (row.path == ".lock" && row.size == 0) return explain(row.path, "uv's lock");
+  if (names_the_interpreter(row, is_wanted))
+    return explain(row.path, "a further name of the interpreter");
   differ(row.path, is_wanted ? "it is not there any more" : "it was not there");
 }
 

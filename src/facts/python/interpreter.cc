@@ -509,6 +509,7 @@ PythonVariables PythonVariables::of(const std::map<std::string, std::string>& va
   result.home = get("HOME");
   result.python_path = get("PYTHONPATH");
   result.pyenv_version = get("PYENV_VERSION");
+  result.user_base = get("PYTHONUSERBASE");
   result.no_user_site = !get("PYTHONNOUSERSITE").empty();
   result.safe_path = !get("PYTHONSAFEPATH").empty();
   if (!get("PRE_COMMIT").empty()) leave_hooks_environment(result);

@@ -14,13 +14,13 @@ namespace cohabit {
 
 // What of a process decides which Python is meant and what it sees.
 struct PythonVariables {
-  std::string virtual_env, conda_prefix, path, home, python_path, pyenv_version;
+  std::string virtual_env, conda_prefix, path, home, python_path, pyenv_version, user_base;
   bool no_user_site = false;
   bool safe_path = false;                     // PYTHONSAFEPATH
   static PythonVariables from_environment();  // of our own process
   static constexpr const char* kNames[] = {
-      "VIRTUAL_ENV",   "CONDA_PREFIX",     "PATH",           "HOME",      "PYTHONPATH",
-      "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PRE_COMMIT"};
+      "VIRTUAL_ENV",   "CONDA_PREFIX",     "PATH",           "HOME",       "PYTHONPATH",
+      "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PRE_COMMIT", "PYTHONUSERBASE"};
   static PythonVariables of(const std::map<std::string, std::string>& variables);
   // What counts for these files: below a root without a process our own say nothing.
   PythonVariables seen_in(const Tree& tree) const;

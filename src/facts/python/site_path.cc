@@ -181,11 +181,13 @@ class SitePath {
 std::string user_site_of(const Tree& tree, const Interpreter& interpreter,
                          const PythonVariables& variables) {
   const bool is_venv = interpreter.kind == EnvironmentKind::kVenv;
-  if (variables.no_user_site || variables.home.empty()) return "";
+  // As site.getuserbase: the variable is taken as it is, "~" too.
+  if (variables.no_user_site || (variables.home.empty() && variables.user_base.empty())) return "";
+  const std::string base = variables.user_base.empty() ? join(variables.home, ".local")
+                                                       : make_absolute(tree, variables.user_base);
   if (is_venv && !interpreter.system_site_packages) return "";
-  const std::string user =
-      join(variables.home, ".local/lib/python" + std::to_string(interpreter.major) + "." +
-                               std::to_string(interpreter.minor) + "/site-packages");
+  const std::string user = join(base, "lib/python" + std::to_string(interpreter.major) + "." +
+                                          std::to_string(interpreter.minor) + "/site-packages");
   return is_directory(tree, user) ? user : "";
 }
 
