@@ -184,6 +184,12 @@ bool Interpreter::expects(std::string_view error) const {
 
 Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
   if (Ref found = module->names.get(name)) return found;
+  if (name == "__dict__" && module->spec.kind == ModuleKind::kNamespace) {
+    auto* names = make<Dict>();  // *-nspkg.pth adds to the __path__ in it
+    for (const auto& [key, value] : module->names) dict_set(names, key, value);
+    names->open = true;
+    return names;
+  }
   if (name == "__dict__") {
     module->open = true;  // like globals()
     return opaque_;
