@@ -412,6 +412,12 @@ Ref open_from_native(I& in, Ref self, const A& a) {
   return dlopen(in, self, a);
 }
 
+// What the constructors of google.protobuf.descriptor call first. protobuf's C runtime since 4.21
+// refuses them all, and so generated code that is older than protoc 3.19.
+Ref refuse_descriptor(I& in, Ref, const A&) {
+  return in.raise_declared("TypeError", "Descriptors cannot be created directly.");
+}
+
 constexpr ModelRow kRows[] = {
     {"importlib.import_module", import_module},
     {"importlib.reload", reload},
@@ -462,6 +468,7 @@ constexpr ModelRow kRows[] = {
     {"_codecs_jp.getcodec", getcodec},
     {"_codecs_kr.getcodec", getcodec},
     {"_codecs_tw.getcodec", getcodec},
+    {"google._upb._message.Message._CheckCalledFromGeneratedFile", refuse_descriptor},
     {"tensorflow.python.client._pywrap_tf_session.TF_LoadLibrary", open_from_native},
     {"tensorflow.python.client.pywrap_tf_session.TF_LoadLibrary", open_from_native},
     {"tensorflow.python.pywrap_tensorflow.TF_LoadLibrary", open_from_native},
