@@ -17,6 +17,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownFrames = 8;
 
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 std::string crash_text(const VerifiedRow& row) {
   std::string text;
   const auto& frames = row.run.frames;
@@ -123,29 +127,37 @@ Json row_json(const VerifiedRow& row) {
 
 }  // namespace
 
-void predict(World& world, const Repair& repair, VerifiedRow& row) {
+void predict(World& world, const Repair& repair, const report::Report& about, VerifiedRow& row) {
   Sequence sequence = plan_sequence(world, row.imports, own_variables(""));
   sequence.trace = apply(repair, std::move(sequence.trace));
   report::Report report;
+  report.findings = about.findings;
   if (!examine_sequence(world, sequence, report) || report.orders.empty()) return;
-  row.predicted = report.orders.front().verdict;
+  const report::Order& order = report.orders.front();
+  row.predicted = order.verdict;
   for (const Finding& finding : report.findings) {
     const bool is_latent = is_latent_split(finding);
-    if (finding.severity != Severity::kError && !is_latent) continue;
+    const bool is_error = finding.severity == Severity::kError && has(order.findings, finding.id);
+    if (!is_error && !is_latent) continue;
     PredictedError& error = row.errors.emplace_back();
     error.code = finding.code;
     error.headline = finding.headline;
+    error.broken = finding.broken;
     error.is_latent = is_latent;
     for (const Library& library : finding.libraries) error.libraries.push_back(library.path);
   }
 }
 
 void find_explanation(VerifiedRow& row) {
-  for (PredictedError& error : row.errors)
+  const std::string& exception = row.run.exception;
+  for (PredictedError& error : row.errors) {
     for (const NativeFrame& frame : row.run.frames)
-      if (std::find(error.libraries.begin(), error.libraries.end(), frame.library) !=
-          error.libraries.end())
-        error.explains = true;
+      error.explains |= has(error.libraries, frame.library);
+    if (exception.empty()) continue;
+    for (const std::string& file : row.run.raised_in) error.explains |= has(error.broken, file);
+    const std::string predicted = error.headline.substr(0, error.headline.find(" is raised"));
+    error.explains |= error.code == "PY302" && exception.starts_with(predicted);
+  }
   std::erase_if(row.errors,
                 [](const PredictedError& error) { return error.is_latent && !error.explains; });
 }

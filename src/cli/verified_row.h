@@ -15,8 +15,10 @@ namespace cohabit {
 struct PredictedError {
   std::string code, headline;
   std::vector<std::string> libraries;  // paths
-  bool explains = false;               // the crash: one of these is in its frames
+  std::vector<std::string> broken;     // files that it finds broken
   bool is_latent = false;  // no error of the imports: what is called behind them steps into it
+  // The crash or exception: one of these is in its frames, or it is that one.
+  bool explains = false;
 };
 
 struct VerifiedRow {
@@ -36,9 +38,10 @@ bool is_script(const std::string& module);
 // "import torch, tensorflow", "black --help"
 std::string statement_of(const std::vector<std::string>& imports);
 
-// What the files say of its order.
-void predict(World& world, const Repair& repair, VerifiedRow& row);
-// Which of the predicted errors are about libraries that the crash was in.
+// What the files say of its order. `about`: the findings about the environment, with ids.
+void predict(World& world, const Repair& repair, const report::Report& about, VerifiedRow& row);
+// Which of the predicted errors are about libraries that the crash was in, about files that the
+// exception went through, or are the exception itself.
 void find_explanation(VerifiedRow& row);
 
 std::string full_text(const std::vector<VerifiedRow>& rows);

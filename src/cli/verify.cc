@@ -85,8 +85,11 @@ Result<int> verify(const VerifyOptions& options) {
     return tl::unexpected<Error>(done.error());
   const auto orders = orders_asked(options, world);
   if (!orders) return tl::unexpected<Error>(orders.error());
+  report::Report about;
+  examine_environment(world, about, EnvironmentOptions());
+  number_findings(about);
   auto rows = verify_orders(world, *repair, *orders, options.request,
-                            [&](VerifiedRow& row) { predict(world, *repair, row); });
+                            [&](VerifiedRow& row) { predict(world, *repair, about, row); });
   if (!rows) return tl::unexpected<Error>(rows.error());
   for (VerifiedRow& row : *rows) find_explanation(row);
   const std::string text = options.format == "json" ? json_text(world, *rows) : full_text(*rows);

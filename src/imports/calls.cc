@@ -184,6 +184,12 @@ bool Interpreter::expects(std::string_view error) const {
 
 Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
   if (Ref found = module->names.get(name)) return found;
+  if (name == "__dict__" && module->spec.kind == ModuleKind::kNamespace) {
+    auto* names = make<Dict>();  // *-nspkg.pth adds to the __path__ in it
+    for (const auto& [key, value] : module->names) dict_set(names, key, value);
+    names->open = true;
+    return names;
+  }
   if (name == "__dict__") {
     module->open = true;  // like globals()
     return opaque_;
@@ -503,6 +509,15 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
   return result;
 }
 
+// A __new__ that starts with a call, which may refuse, as those of protobuf's descriptors do. What
+// others make is not followed: __init__ says what is in the object.
+bool asks_first(const Function* maker) {
+  if (!maker || !maker->statement || !maker->syntax) return false;
+  const Block body = maker->syntax->body_of(*maker->statement);
+  return !body.empty() && body[0]->kind == StmtKind::kExpression &&
+         body[0]->exprs[0]->kind == ExprKind::kCall;
+}
+
 Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   bool done = false;
   Ref builtin = construct_builtin(type, arguments, &done);
@@ -511,12 +526,21 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   instance->arguments = list(arguments.positional, Type::kTuple);
   if (Class* dict = builtin_class("dict"); dict && derives_from(type, dict))
     instance->items = make<Dict>();
+  Ref maker = class_attribute(type, "__new__");
+  if (asks_first(as<Function>(maker, Type::kFunction))) {
+    Arguments all(arena_, {type});
+    all.positional.insert(all.positional.end(), arguments.positional.begin(),
+                          arguments.positional.end());
+    all.keywords.assign(arguments.keywords.begin(), arguments.keywords.end());
+    all.open = arguments.open;
+    if (!call(maker, all)) return nullptr;
+  }
   if (Ref init = class_attribute(type, "__init__")) {
     if (!call(bind_method(init, instance, type), arguments)) return nullptr;
   } else if (is_open(type)) {
     instance->open = true;
   }
-  if (class_attribute(type, "__new__")) instance->open = true;
+  if (maker) instance->open = true;
   return instance;
 }
 

@@ -112,7 +112,8 @@ class Interpreter {
   std::optional<bool> is_subclass(Class* type, Ref types);
 
   // --- exceptions
-  Ref raise(std::string_view builtin, std::string message);  // always null
+  Ref raise(std::string_view builtin, std::string message);           // always null
+  Ref raise_declared(std::string_view builtin, std::string message);  // see Raised::declared
   void clear_raised() { raised_.reset(); }
   const std::optional<Raised>& raised() const { return raised_; }
   bool raised_is(std::string_view builtin) const;

@@ -141,12 +141,26 @@ std::optional<ModuleSpec> file_spec(I& in, Ref value, std::string_view where = "
   return result;
 }
 
+// Of a ModuleSpec without a file. The *-nspkg.pth files of setuptools make such modules at
+// start-up, and what is below them is imported through these: google.protobuf, say.
+std::optional<ModuleSpec> namespace_spec(Ref value) {
+  Instance* spec = as<Instance>(value, Type::kInstance);
+  if (!spec) return std::nullopt;
+  const std::string_view* name = text_of(spec->names.get("name"));
+  Ref origin = spec->names.get("origin");
+  Sequence* search = sequence_of(spec->names.get("submodule_search_locations"));
+  if (!name || !search || search->open || !origin || origin->type != Type::kNone)
+    return std::nullopt;
+  return ModuleSpec{std::string(*name), ModuleKind::kNamespace, "", texts_of(search)};
+}
+
 Ref module_from_spec(I& in, Ref, const A& a) {
-  const auto spec = file_spec(in, a.get(0, "spec"));
+  auto spec = file_spec(in, a.get(0, "spec"));
+  if (!spec) spec = namespace_spec(a.get(0, "spec"));
   if (!spec) return in.opaque();
   Module* module = in.make_module(*spec);
   module->names["__name__"] = in.constant(module->spec.name);
-  module->names["__file__"] = in.constant(module->spec.path);
+  if (!module->spec.path.empty()) module->names["__file__"] = in.constant(module->spec.path);
   module->names["__spec__"] = a.get(0, "spec");
   module->names["__package__"] = in.constant(module->package);
   if (spec->is_package()) {
@@ -285,8 +299,11 @@ Ref path_finder_find_spec(I& in, Ref, const A& a) {
   Ref path = a.get(1, "path");
   if (!name) return in.opaque();
   const bool everywhere = !path || path->type == Type::kNone;
-  if (!everywhere && !sequence_of(path)) return in.opaque();
-  const auto spec = in.finder().find(*name, everywhere ? in.finder().path() : texts_of(path));
+  Sequence* search = everywhere ? nullptr : sequence_of(path);
+  const auto texts = texts_of(search);
+  if (!everywhere && (!search || search->open || texts.size() < search->items.size()))
+    return in.opaque();
+  const auto spec = in.finder().find(*name, everywhere ? in.finder().path() : texts);
   return spec ? described(in, *spec) : in.none();
 }
 
@@ -395,6 +412,12 @@ Ref open_from_native(I& in, Ref self, const A& a) {
   return dlopen(in, self, a);
 }
 
+// What the constructors of google.protobuf.descriptor call first. protobuf's C runtime since 4.21
+// refuses them all, and so generated code that is older than protoc 3.19.
+Ref refuse_descriptor(I& in, Ref, const A&) {
+  return in.raise_declared("TypeError", "Descriptors cannot be created directly.");
+}
+
 constexpr ModelRow kRows[] = {
     {"importlib.import_module", import_module},
     {"importlib.reload", reload},
@@ -445,6 +468,7 @@ constexpr ModelRow kRows[] = {
     {"_codecs_jp.getcodec", getcodec},
     {"_codecs_kr.getcodec", getcodec},
     {"_codecs_tw.getcodec", getcodec},
+    {"google._upb._message.Message._CheckCalledFromGeneratedFile", refuse_descriptor},
     {"tensorflow.python.client._pywrap_tf_session.TF_LoadLibrary", open_from_native},
     {"tensorflow.python.client.pywrap_tf_session.TF_LoadLibrary", open_from_native},
     {"tensorflow.python.pywrap_tensorflow.TF_LoadLibrary", open_from_native},

@@ -38,12 +38,27 @@ Ref returns_first(I& in, Ref, const A& a) {
   return a.get(0) ? a.get(0) : in.opaque();
 }
 
+// What stands below every file: of a line of a .pth file, the function of site that *-nspkg.pth
+// asks for `sitedir`.
+Ref site_frame(I& in) {
+  Module* line = in.module_of_frame(0);
+  if (!line || line->spec.name != "site" || !line->spec.path.ends_with(".pth")) return in.opaque();
+  auto* locals = in.make<Dict>();
+  const std::string_view file = line->spec.path;
+  in.dict_set(locals, "sitedir", in.constant(file.substr(0, file.rfind('/'))));
+  locals->open = true;
+  Instance* frame = in.instance_of("Frame");
+  frame->names["f_locals"] = locals;
+  frame->open = true;
+  return frame;
+}
+
 // sys._getframe(n): modules ask it for the file of their caller.
 Ref sys_getframe(I& in, Ref, const A& a) {
   Int* depth = as<Int>(a.get(0), Type::kInt);
   Module* module =
       in.module_of_frame(depth && depth->value > 0 ? static_cast<size_t>(depth->value) : 0);
-  if (!module) return in.opaque();
+  if (!module || module->spec.name.empty()) return site_frame(in);
   Instance* code = in.instance_of("namespace");
   code->names["co_filename"] = in.constant(module->spec.path);
   code->open = true;

@@ -415,6 +415,8 @@ std::optional<ModulesInside> Interpreter::modules_inside(const ModuleSpec& spec)
 // Python code that names the extension module that names it is imported after it: the extension's
 // name for it stands in some function, for later.
 bool Interpreter::needs_back(const std::string& name, const Module& importer) {
+  // protobuf's runtime imports these when a message of theirs is made; they want it finished.
+  if (name.ends_with("_pb2") || name == "google.protobuf.internal.well_known_types") return true;
   const auto spec = finder_.find_dotted(name);
   if (!spec || spec->kind != ModuleKind::kSource || spec->is_package()) return false;
   const auto text = tree().read_text(spec->path, kMostSource);
@@ -612,6 +614,12 @@ Ref Interpreter::raise(std::string_view builtin, std::string message) {
   }
   raised_ = std::move(raised);
   effects_++;
+  return nullptr;
+}
+
+Ref Interpreter::raise_declared(std::string_view builtin, std::string message) {
+  raise(builtin, std::move(message));
+  raised_->declared = true;
   return nullptr;
 }
 

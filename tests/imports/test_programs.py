@@ -87,3 +87,30 @@ def test_plan_runs_programs_as_python_does(name: str, cohabit: str, repo: Path, 
     assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
     raised = real.stderr.strip().split("\n")[-1].split(":")[0] if "Traceback" in real.stderr else ""
     assert (plan["failure"] or {"error": ""})["error"].split(":")[0] == raised
+
+
+# What setuptools wrote for namespaces before PEP 420: protobuf's was there until 3.20.
+NSPKG = ("import sys, types, os;has_mfs = sys.version_info > (3, 5);"
+         "p = os.path.join(sys._getframe(1).f_locals['sitedir'], *('m_space',));"
+         "importlib = has_mfs and __import__('importlib.util');has_mfs and __import__('importlib.machinery');"
+         "m = has_mfs and sys.modules.setdefault('m_space', importlib.util.module_from_spec("
+         "importlib.machinery.PathFinder.find_spec('m_space', [os.path.dirname(p)])));"
+         "m = m or sys.modules.setdefault('m_space', types.ModuleType('m_space'));"
+         "mp = (m or []) and m.__dict__.setdefault('__path__',[]);(p not in mp) and mp.append(p)\n")
+
+
+@pytest.mark.parametrize("statement", ["from m_space.m_part import m_inner", "from m_space.m_part import m_gone",
+                                       "from m_space import m_gone", "import m_space.m_gone"])
+def test_namespace_that_a_pth_file_makes_is_looked_into(statement: str, cohabit: str, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    site = next((tmp_path / "env" / "lib").iterdir()) / "site-packages"
+    write({"m_space/m_part/__init__.py": "", "m_space/m_part/m_inner.py": "", "m-nspkg.pth": NSPKG}, site)
+    app = tmp_path / "app.py"
+    app.write_text(statement + "\n")
+    python = tmp_path / "env" / "bin" / "python"
+    real = subprocess.run([python, app], capture_output=True, text=True, timeout=60)
+    plan_file = tmp_path / "plan.json"
+    subprocess.run([cohabit, "doctor", python, app, "--plan", plan_file], capture_output=True, timeout=60)
+    failure = json.loads(plan_file.read_text())["failure"]
+    said = real.stderr.strip().split("\n")[-1].split(" (")[0]
+    assert (failure or {"error": ""})["error"].split(" (")[0] == said

@@ -453,3 +453,24 @@ def test_nothing_outlives_an_interrupt(cohabit: str, tmp_path: Path, number: sig
         os.kill(started, signal.SIGKILL)
     else:
         assert list(scratch.iterdir()) == []
+
+
+def test_generated_code_that_is_refused_is_the_explanation(cohabit: str, tmp_path: Path) -> None:
+    env = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True)
+    site = next((env / "lib").iterdir()) / "site-packages"
+    distributions = {"protobuf": {"google/protobuf/__init__.py": "", "google/protobuf/internal/__init__.py": ""},
+                     "late": {"late/__init__.py": "from . import a_pb2\n",
+                              "late/a_pb2.py": "from google.protobuf.internal import builder as _builder\n"}}
+    for name, files in distributions.items():
+        info = site / f"{name}-3.19.6.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3.19.6\n")
+        (info / "RECORD").write_text("".join(f"{path},,\n" for path in files))
+        for path, text in files.items():
+            (site / path).parent.mkdir(parents=True, exist_ok=True)
+            (site / path).write_text(text)
+    done = subprocess.run([cohabit, "verify", env, "--imports", "late"], capture_output=True, text=True, timeout=100)
+    assert "import late: exception" in done.stdout and "predicted unsound\n" in done.stdout, done.stdout
+    assert "explained by PY006: late 3.19.6" in done.stdout, done.stdout
+    assert "explained by PY302: ImportError: cannot import name 'builder'" in done.stdout, done.stdout

@@ -89,37 +89,92 @@ std::optional<PythonVersion> generated_by(std::string_view text) {
   return PythonVersion::parse(version);
 }
 
-struct Refusal {
-  std::string why;
-  std::string wanted;  // the protobuf that it goes with
+// The protobufs that generated code takes.
+struct Range {
+  std::optional<PythonVersion> least;
+  bool is_above = false;    // that one itself does not do
+  bool below_four = false;  // the C runtimes since 4.21 refuse it
+  bool is_empty() const { return below_four && least && least->release().front() >= 4; }
+  void add(const Range& other) {
+    below_four |= other.below_four;
+    if (!other.least || (least && *other.least < *least)) return;
+    is_above = other.is_above || (is_above && least && *least == *other.least);
+    least = other.least;
+  }
+  bool contains(const PythonVersion& version) const {
+    if (below_four && version.release().front() >= 4) return false;
+    return !least || *least < version || (!is_above && *least == version);
+  }
+  std::string text() const {
+    std::string text = "protobuf";
+    if (least) text += (is_above ? ">" : ">=") + least->text();
+    return text + (below_four ? least ? ",<4" : "<4" : "");
+  }
 };
 
-// Of one generated module, if the runtime refuses it.
-std::optional<Refusal> refusal(const Runtime& runtime, std::string_view text) {
+// The release that a module of the runtime came with; nothing: not known.
+std::optional<PythonVersion> came_with(std::string_view module) {
+  if (module == "google.protobuf.internal.builder") return PythonVersion::parse("3.20");
+  if (module == "google.protobuf.runtime_version") return PythonVersion::parse("5.26");
+  return std::nullopt;
+}
+
+// What one generated module takes, by its text.
+Range range_of(const Runtime& runtime, std::string_view text) {
+  Range range;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    range.below_four |= line.find("_descriptor.FieldDescriptor(") != line.npos ||
+                        line.find("_descriptor.EnumValueDescriptor(") != line.npos;
+    if (line.starts_with("from google.protobuf.internal import builder"))
+      range.add({came_with("google.protobuf.internal.builder"), false, false});
+    const std::string module = missing_import(runtime, line);
+    if (module.empty()) continue;
+    const auto release = came_with(module);
+    range.add({release ? release : runtime.version, !release, false});
+  }
+  range.add({generated_by(text), false, false});
+  return range;
+}
+
+// Of one generated module, why the runtime refuses it; empty: it does not.
+std::string refusal(const Runtime& runtime, std::string_view text) {
   bool builds_descriptors = false;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     const std::string module = missing_import(runtime, line);
-    if (!module.empty())
-      return Refusal{fmt::format("imports {}, which is not there", module),
-                     "protobuf>" + runtime.distribution->version};
+    if (!module.empty()) return fmt::format("imports {}, which is not there", module);
     builds_descriptors = builds_descriptors ||
                          line.find("_descriptor.FieldDescriptor(") != line.npos ||
                          line.find("_descriptor.EnumValueDescriptor(") != line.npos;
   }
   if (const auto version = generated_by(text); version && runtime.version < *version)
-    return Refusal{fmt::format("is for {} or later", version->text()),
-                   "protobuf>=" + version->text()};
+    return fmt::format("is for {} or later", version->text());
   if (builds_descriptors && runtime.is_native && runtime.version.release().front() >= 4)
-    return Refusal{"creates descriptors directly, which this runtime refuses", "protobuf<4"};
-  return std::nullopt;
+    return "creates descriptors directly, which this runtime refuses";
+  return "";
 }
 
 struct Verdict {
   size_t modules = 0;
-  std::vector<std::pair<std::string, Refusal>> refused;  // path, why
+  std::vector<std::pair<std::string, std::string>> refused;  // path, why
+  std::vector<Range> ranges;                                 // of the modules
+  // What most of them take: some bring old code and new, to choose from.
+  Range range() const {
+    Range all;
+    for (const Range& one : ranges) {
+      const auto agree =
+          static_cast<size_t>(std::count_if(ranges.begin(), ranges.end(), [&](const Range& other) {
+            return other.below_four == one.below_four && !other.least == !one.least;
+          }));
+      if (agree * 2 > modules || agree == modules) all.add(one);
+    }
+    return all;
+  }
 };
 
 Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t index) {
@@ -132,7 +187,9 @@ Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t 
     const auto text = examined.tree.read_text(path, kMaxModule);
     if (!text) continue;
     verdict.modules++;
-    if (auto why = refusal(runtime, *text)) verdict.refused.emplace_back(path, *why);
+    verdict.ranges.push_back(range_of(runtime, *text));
+    if (auto why = refusal(runtime, *text); !why.empty())
+      verdict.refused.emplace_back(path, std::move(why));
   }
   return verdict;
 }
@@ -157,21 +214,87 @@ Wishes wishes_of(const Distribution& distribution) {
   return wishes;
 }
 
+// Whether a requirement leaves no release of the range. Of protobuf's numbers the shape is known.
+bool excludes(const PackageRequirement& requirement, const Range& range) {
+  struct Series {
+    int major, first, last;
+  };
+  std::vector<PythonVersion> releases;
+  if (range.least) releases.push_back(*range.least);
+  for (const Series& series : {Series{3, 0, 20}, {4, 21, 25}, {5, 26, 29}, {6, 30, 40}})
+    for (int minor = series.first; minor <= series.last; minor++)
+      for (int patch = 0; patch < 10; patch++)
+        if (series.major > 3 || minor < 20 || patch < 4)  // 3.20.3 is the last of them
+          releases.push_back(
+              *PythonVersion::parse(fmt::format("{}.{}.{}", series.major, minor, patch)));
+  return std::none_of(releases.begin(), releases.end(), [&](const PythonVersion& release) {
+    return range.contains(release) && requirement.specifiers.contains(release);
+  });
+}
+
+// What all generated code here takes, and who has a say in it.
+struct Common {
+  Range range;
+  std::vector<std::string> wanting;   // "paddlepaddle 2.6.2 takes protobuf>=3.20", distinct ranges
+  std::vector<std::string> excluded;  // requirements against the range
+};
+
+Common common_range(const EnvironmentCase& examined, const std::vector<Verdict>& verdicts) {
+  Common common;
+  std::set<std::string> ranges;
+  const auto counts = [&](size_t i) {
+    return !verdicts[i].ranges.empty() && !wishes_of(examined.all()[i]).all_for_extras;
+  };
+  for (size_t i = 0; i < verdicts.size(); i++) {
+    if (!counts(i)) continue;
+    const Range range = verdicts[i].range();
+    common.range.add(range);
+    if ((range.least || range.below_four) && ranges.insert(range.text()).second)
+      common.wanting.push_back(
+          fmt::format("the generated code of {} takes {}", label(examined.all()[i]), range.text()));
+  }
+  const MarkerEnvironment markers = MarkerEnvironment::of(examined.interpreter);
+  for (size_t i = 0; i < verdicts.size() && !common.range.is_empty(); i++) {
+    if (!counts(i)) continue;
+    for (const std::string& text : wishes_of(examined.all()[i]).texts) {
+      const auto requirement = PackageRequirement::parse(text);
+      if (requirement->applies(markers, "") && excludes(*requirement, common.range))
+        common.excluded.push_back(
+            fmt::format("{} requires {}, which excludes {}; its code does not",
+                        label(examined.all()[i]), text, common.range.text()));
+    }
+  }
+  return common;
+}
+
+Help help_with(const EnvironmentCase& examined, const Distribution& distribution,
+               const Common& common, const Range& own) {
+  Range range = common.range;
+  range.add(own);  // of one that requires protobuf for extras only
+  if (range.is_empty())
+    return {fmt::format("no protobuf goes with all generated code here: install another version of "
+                        "{} or of the others, or keep them in environments of their own",
+                        distribution.name),
+            "", Safety::kManual};
+  return {"install a protobuf that all generated code here takes",
+          installer_command(examined, "install", {range.text()}), Safety::kUnsafe};
+}
+
 Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
-                 const Distribution& distribution, const Verdict& verdict) {
+                 const Distribution& distribution, const Verdict& verdict, const Common& common) {
   Finding finding;
   const bool most = verdict.refused.size() * 2 >= verdict.modules;
   const Wishes wishes = wishes_of(distribution);
   finding.severity = most && !wishes.all_for_extras ? Severity::kError : Severity::kWarning;
   finding.headline =
       fmt::format("{} does not go with protobuf {}: its generated code {}", label(distribution),
-                  runtime.distribution->version, verdict.refused.front().second.why);
+                  runtime.distribution->version, verdict.refused.front().second);
   for (const auto& [path, why] : verdict.refused) finding.broken.push_back(path);
   finding.evidence.push_back(fact("file", fmt::format("{} of {} refused", verdict.refused.size(),
                                                       count_of(verdict.modules, "module"))));
   for (size_t i = 0; i < std::min<size_t>(verdict.refused.size(), 3); i++) {
     const auto& [path, refused] = verdict.refused[i];
-    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, refused.why), path));
+    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, refused), path));
     finding.libraries.push_back(library_of(distribution, path));
   }
   finding.libraries.push_back(
@@ -179,11 +302,12 @@ Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
   constexpr size_t kShownWishes = 3;
   for (size_t i = 0; i < std::min(wishes.texts.size(), kShownWishes); i++)
     finding.evidence.push_back(fact("declared", fmt::format("it requires {}", wishes.texts[i])));
-  finding.help.push_back(
-      {fmt::format("install the protobuf that {} was made for", distribution.name),
-       installer_command(examined, "install",
-                         {distribution.name, verdict.refused.front().second.wanted}),
-       Safety::kUnsafe});
+  if (common.wanting.size() > 1)
+    for (const std::string& wanting : common.wanting)
+      finding.evidence.push_back(fact("file", wanting));
+  for (const std::string& excluded : common.excluded)
+    finding.evidence.push_back(fact("declared", excluded));
+  finding.help.push_back(help_with(examined, distribution, common, verdict.range()));
   return finding;
 }
 
@@ -192,13 +316,19 @@ std::vector<Finding> judge_all(const EnvironmentCase& examined,
                                const std::set<std::string>& besides) {
   std::vector<Finding> findings;
   if (!runtime) return findings;
-  for (uint32_t i = 0; i < examined.all().size(); i++) {
+  std::vector<Verdict> verdicts(examined.all().size());
+  bool any = false;
+  for (uint32_t i = 0; i < verdicts.size(); i++) {
     const std::string name = normal_name(examined.all()[i].name);
     if (name == "protobuf" || besides.contains(name)) continue;
-    const Verdict verdict = judge(examined, *runtime, i);
-    if (!verdict.refused.empty())
-      findings.push_back(describe(examined, *runtime, examined.all()[i], verdict));
+    verdicts[i] = judge(examined, *runtime, i);
+    any |= !verdicts[i].refused.empty();
   }
+  if (!any) return findings;
+  const Common common = common_range(examined, verdicts);
+  for (uint32_t i = 0; i < verdicts.size(); i++)
+    if (!verdicts[i].refused.empty())
+      findings.push_back(describe(examined, *runtime, examined.all()[i], verdicts[i], common));
   return findings;
 }
 
@@ -231,7 +361,8 @@ const Rule kPy006 = {
     "or\n"
     "  `Detected incompatible Protobuf Gencode/Runtime versions`.",
     "  paddlepaddle 2.6.2 with protobuf 3.19.6, which has no google.protobuf.internal.builder.",
-    "  Install a protobuf in the range that the distribution asks for, or a newer distribution.",
+    "  Install a protobuf that all generated code of the environment takes (it is named, with who "
+    "requires otherwise), or newer distributions.",
     "  Without known imports a module that nothing imports counts as any other. "
     "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION "
     "is not\n"
