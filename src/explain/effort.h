@@ -66,6 +66,7 @@ class Effort {
   uint64_t look_ = 0;
   size_t spent_ = 0, income_ = 0, passed_ = 0;
   bool has_changed_ = true;
+  bool is_fresh_ = true;  // no pattern has been shown enough to rest, or has come to its end
 };
 
 }  // namespace cohabit::explain
