@@ -28,9 +28,15 @@ client.wait_for_ready(timeout=120)
 
 def run(code, meanwhile=None):
     said, error = "", None
-    sent = client.execute(code)
+    sent, again = client.execute(code), 0
     while True:
-        message = client.get_iopub_msg(timeout=60)
+        try:
+            message = client.get_iopub_msg(timeout=60)
+        except Empty:  # a channel that was not connected yet has lost it
+            if again or meanwhile:
+                raise
+            sent, again = client.execute(code), 1
+            continue
         if message["parent_header"].get("msg_id") != sent:
             continue
         kind, content = message["msg_type"], message["content"]
