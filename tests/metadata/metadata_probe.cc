@@ -56,7 +56,8 @@ std::string about_requirement(const std::string& text) {
   return result + "|" + requirement->url + "|" + (requirement->marker.empty() ? "" : "marker");
 }
 
-// "a|b" of clauses of both and a version: whether both take it, by the clauses that are left of them.
+// "a|b" of clauses of both and a version: whether both take it, by the clauses that are left of
+// them.
 std::string about_both(const std::string& clauses, const std::string& version) {
   const size_t bar = clauses.find('|');
   auto both = VersionSpecifiers::parse(clauses.substr(0, bar));
