@@ -205,5 +205,6 @@ def defer(roots):
 
 if __name__ == "__main__" and sys.argv[1:2] == ["--check"]:
     for _file in sys.argv[3:]:
-        for _line in needed_at_import(_file, set(sys.argv[2].split(","))):
-            print("%s:%d" % (_file, _line))
+        for _root_name in sys.argv[2].split(","):
+            for _line in needed_at_import(_file, {_root_name}):
+                print("%s %s:%d" % (_root_name, _file, _line))

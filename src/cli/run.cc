@@ -253,8 +253,15 @@ void add_run_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--no-env", options->no_env,
                     "Leave out the variables that the environment needs (`cohabit env`)");
-  command->add_option("--gpu-memory", options->gpu_memory,
-                      "What each framework may take of a GPU: torch=40%,paddle=2GiB");
+  command
+      ->add_option("--gpu-memory", options->gpu_memory,
+                   "What each framework may take of a GPU: torch=40%,paddle=2GiB")
+      ->check([](const std::string& text) {
+        return std::string(text.empty() ? "it is empty (a variable that is not set?); expected "
+                                          "torch=40% or paddle=2GiB"
+                                        : "");
+      });
+  options->host.memory_option = "--gpu-total";
   command->add_option("--gpu-total", options->host.memory,
                       "The GPU's whole memory: 24GiB (default: what nvidia-smi says)");
   command->add_option(

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "cli/arguments.h"
@@ -94,6 +95,12 @@ Result<void> NeededForRun::add_shares(cuda::GpuHost& host) {
   auto shares = parse_memory_shares(options_.gpu_memory);
   if (!shares) return tl::unexpected<Error>(shares.error());
   if (!host.memory) host.memory = ask_gpu_memory();
+  const auto in_bytes = std::count_if(shares->begin(), shares->end(),
+                                      [](const MemoryShare& share) { return share.bytes > 0; });
+  if (!host.memory && in_bytes > 0 && shares->size() > 1)
+    say(options_,
+        "whether the shares fit together is not checked: how much memory the GPU has is not known "
+        "(--gpu-total 24GiB says it)");
   auto settings =
       memory_settings(*shares, {tree_, *world_.python, world_.distributions, host, variables_});
   if (!settings) return tl::unexpected<Error>(settings.error());
@@ -158,9 +165,14 @@ Result<void> NeededForRun::add_deferred() {
   if (!files) return tl::unexpected<Error>(files.error());
   const auto lines = needed_at_import(world_.python->executable, *modules, *files);
   if (!lines) return tl::unexpected<Error>(lines.error());
-  if (!lines->empty())
-    return fail(fmt::format("{} cannot be deferred: it is needed at import by {}",
-                            fmt::join(*modules, ", "), fmt::join(*lines, ", ")));
+  std::map<std::string, std::vector<std::string>> places;  // by module
+  for (const std::string& line : *lines)                   // "torch /place.py:3"
+    places[line.substr(0, line.find(' '))].push_back(line.substr(line.find(' ') + 1));
+  std::vector<std::string> needed;
+  for (const auto& [module, files_of] : places)
+    needed.push_back(fmt::format("{} cannot be deferred: it is needed at import by {}", module,
+                                 fmt::join(files_of, ", ")));
+  if (!needed.empty()) return fail(fmt::format("{}", fmt::join(needed, "; ")));
   hook_.emplace_back("COHABIT_DEFER", fmt::format("{}", fmt::join(*modules, ",")));
   return {};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -66,6 +67,12 @@ std::string command_of(const RepairReport& report) {
          (report.title.starts_with(kPython) ? report.title.substr(kPython.size() - 1) : " app.py");
 }
 
+// What this shell preloads for itself must stay.
+std::string_view preloads_besides() {
+  const char* set = std::getenv("LD_PRELOAD");
+  return set && *set ? ":$LD_PRELOAD" : "";
+}
+
 // What is typed to have it.
 std::string how(const RepairReport& report, const RepairRow& row) {
   const Repair& repair = row.repair;
@@ -74,7 +81,8 @@ std::string how(const RepairReport& report, const RepairRow& row) {
     return fmt::format("        python -c 'import {}'\n", fmt::join(repair.order, ", "));
   const std::string command = command_of(report);
   if (repair.flags.empty() && repair.variables.empty())
-    return fmt::format("        LD_PRELOAD={} {}\n", fmt::join(repair.preloads, ":"), command);
+    return fmt::format("        LD_PRELOAD={}{} {}\n", fmt::join(repair.preloads, ":"),
+                       preloads_besides(), command);
   return fmt::format("        cohabit run -- {}\n", command);
 }
 

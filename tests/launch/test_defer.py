@@ -133,3 +133,12 @@ def test_parts_of_modules_are_refused(cohabit: str, there: Env, clean: dict[str,
     done = subprocess.run([cohabit, "run", "--defer", "torch.nn", "--", there.python, "-c", ""], capture_output=True,
                           text=True, env=clean)
     assert done.returncode == 125 and "torch, not torch.nn" in done.stderr
+
+
+def test_each_place_is_named_for_the_module_that_it_needs(cohabit: str, there: Env, clean: dict[str, str]) -> None:  # noqa: F811
+    there.file("other/__init__.py", "class Base:\n    pass\n")
+    there.file("user/__init__.py", "import torch, other\nclass Own(other.Base): pass\n")
+    done = subprocess.run([cohabit, "run", "--repair", "none", "--defer", "torch,other", "--", there.python, "-c", "import user"],
+                          capture_output=True, text=True, env=clean)
+    assert done.returncode == 125 and f"other cannot be deferred: it is needed at import by {there.site}/user/__init__.py:2" in done.stderr
+    assert "torch" not in done.stderr.replace("--defer torch", "")

@@ -537,6 +537,20 @@ def test_refused(cohabit: str, env: Env, clean: dict[str, str], text: str, part:
     assert done.returncode == 125 and part in done.stderr, done.stderr
 
 
+def test_odd_totals_and_no_shares(cohabit: str, env: Env, clean: dict[str, str], tmp_path: Path) -> None:
+    env.torch("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction")
+    env.tensorflow()
+    done = run(cohabit, env, clean, "--gpu-memory", "", "--", env.python, "-c", "")
+    assert done.returncode == 125 and "it is empty" in done.stderr
+    done = shares(cohabit, env, clean, "torch=4GiB", more=("--gpu-total", "0GiB"))
+    assert done.returncode == 125 and "--gpu-total cannot be 0GiB" in done.stderr
+    variables = clean | {"PATH": str(tmp_path)}  # no nvidia-smi
+    done = shares(cohabit, env, variables, "torch=60%,tensorflow=20GiB", "TF_PER_DEVICE_MEMORY_LIMIT_MB")
+    assert done.stdout == "20480\n" and "whether the shares fit together is not checked" in done.stderr
+    done = shares(cohabit, env, variables, "torch=60%")
+    assert done.returncode == 0 and "not checked" not in done.stderr
+
+
 def test_a_total_that_is_not_known(cohabit: str, env: Env, clean: dict[str, str], tmp_path: Path) -> None:
     env.tensorflow()
     variables = clean | {"PATH": str(tmp_path)}

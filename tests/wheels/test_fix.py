@@ -61,6 +61,8 @@ def test_a_latent_split_is_repaired_before_anything_steps_into_it(cohabit: str) 
     assert [f["code"] for f in report["findings"]] == ["CB105"] and report["findings"][0]["severity"] == "warning"
     best = report["repairs"][0]
     assert parts_of(best["rules"]) == {"preload libz.so.1"} and not best["leaves"]
+    shown = real.run([cohabit, "fix", str(home), "--imports", "paddle"], LD_PRELOAD="libm.so.6").stdout
+    assert "LD_PRELOAD=libz.so.1:$LD_PRELOAD " in shown, "what the user preloads stays"
     code = "import paddle, zlib; print(zlib.decompress(zlib.compress(b'right' * 1000))[:5].decode())"
     plain = [real.run([str(home / "bin/python"), "-c", code]) for _ in range(ATTEMPTS)]
     assert any(run.returncode != 0 for run in plain)

@@ -274,8 +274,8 @@ Result<void> ask_for(const AskedHost& asked, GpuHost& host) {
   if (!asked.memory.empty()) {
     host.memory = parse_size(asked.memory);
     if (!host.memory)
-      return fail(
-          fmt::format("--gpu-memory cannot be {}; it is a size, such as 24GiB", asked.memory));
+      return fail(fmt::format("{} cannot be {}; it is a size, such as 24GiB", asked.memory_option,
+                              asked.memory));
   }
   return {};
 }

@@ -58,9 +58,10 @@ GpuHost read_gpu_host(const Tree& tree, const Machine& machine,
 
 // Another machine: what is not empty takes the place of what was found.
 struct AskedHost {
-  std::string driver;  // "550.54.14", "550"
-  std::string sm;      // "8.6", "sm_86", "86"
-  std::string memory;  // "24GiB", "24000 MB", "24"
+  std::string driver;                          // "550.54.14", "550"
+  std::string sm;                              // "8.6", "sm_86", "86"
+  std::string memory;                          // "24GiB", "24000 MB", "24"
+  std::string memory_option = "--gpu-memory";  // by which it was asked for
 };
 Result<void> ask_for(const AskedHost& asked, GpuHost& host);
 
