@@ -162,7 +162,7 @@ StartedPython find_started_python(const std::string& path,
 std::string environment_is_dropped_by(const std::vector<std::string>& command) {
   static constexpr std::string_view kOthers[] = {"sudo", "doas", "su", "runuser", "pkexec"};
   for (size_t at = 0; at < command.size(); at++) {
-    const std::string_view name = last_part(command[at]);
+    const std::string name = last_part(command[at]);
     if (std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers))
       return std::string(name);
     if (name != "env") continue;

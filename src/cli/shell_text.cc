@@ -220,7 +220,7 @@ class ShellReader {
 
   void read_word(const std::vector<Word>& command, size_t at, const std::string& word) {
     const std::string next = at + 1 < command.size() ? command[at + 1].text : "";
-    const std::string_view name = last_part(word);
+    const std::string name = last_part(word);
     if (word == "cd" || word == "pushd") {
       for (const std::string& place : places(next))
         if (const auto status = tree_.stat(place); status && status->is_directory()) {
