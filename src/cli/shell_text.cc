@@ -1,5 +1,6 @@
 #include "cli/shell_text.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -188,16 +189,15 @@ class ShellReader {
       std::string word = command[at].text;
       if (at == first) word.erase(0, word.find_first_not_of("@-+"));  // a makefile's recipe
       const std::string next = at + 1 < command.size() ? command[at + 1].text : "";
-      if (at == first && assign(word)) {
+      const bool goes_before = word == "export" || word == "exec" || word == "then" ||
+                               word == "do" || word == "else" || word == "{";
+      if (goes_before || (at == first && assign(word))) {
         first = at + 1;
       } else if (at == first && (next == "=" || next == ":=" || next == "?=" || next == "::=")) {
         std::string value;  // a makefile's: the rest of the line
         for (size_t rest = at + 2; rest < command.size(); rest++)
           value += (value.empty() ? "" : " ") + command[rest].text;
         return set(word, value);
-      } else if (word == "export" || word == "exec" || word == "then" || word == "do" ||
-                 word == "else" || word == "{") {
-        first = at + 1;
       } else {
         read_word(command, at, word);
       }
@@ -321,7 +321,8 @@ std::optional<std::string> conda_environment(const Tree& tree, const std::string
     for (const std::string& root : roots) {
       const std::string above = directory_of(root);  // CONDA_PREFIX may be an environment itself
       for (const std::string& base : {root, last_part(above) == "envs" ? directory_of(above) : ""})
-        if (!base.empty()) places.push_back(name == "base" ? base : base + "/envs/" + name);
+        if (!base.empty())
+          places.push_back(name == "base" ? base : fmt::format("{}/envs/{}", base, name));
     }
     if (const char* home = std::getenv("HOME"))
       places.push_back(std::string(home) + "/.conda/envs/" + name);
