@@ -68,7 +68,7 @@ std::optional<StartedPython> started_by_conda(const Tree& tree,
                                               const std::vector<std::string>& command) {
   for (size_t at = 1; at + 1 < command.size(); at++) {
     const std::string& word = command[at];
-    if (word != "-n" && word != "--name" && word != "-p" && word != "--prefix") continue;
+    if (!chooses_conda_environment(word)) continue;
     const auto prefix = conda_environment(tree, command[at + 1]);
     if (!prefix) return std::nullopt;
     const auto python = interpreter_of_word(tree, *prefix + "/bin/python");
@@ -129,7 +129,7 @@ StartedPython find_started_python(const std::string& path,
   const Tree tree("");
   const std::string name(last_part(path));
   if (auto python = find_interpreter(tree, path)) return {python->executable, path, command, ""};
-  if (name == "conda" || name == "mamba" || name == "micromamba")
+  if (is_conda(name))
     if (auto started = started_by_conda(tree, command)) return *started;
   const bool brings_environment = starts_in_its_environment(name);
   for (size_t at = 1; at < command.size(); at++) {

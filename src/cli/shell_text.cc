@@ -232,7 +232,7 @@ class ShellReader {
         take_environment(directory_of(next).empty() ? "." : directory_of(next));
       else
         read_file(next);
-    } else if (name == "conda" || name == "mamba" || name == "micromamba") {
+    } else if (is_conda(name)) {
       read_conda(command, at);
     } else if (name.starts_with("python")) {
       const bool makes_environment =
@@ -255,11 +255,9 @@ class ShellReader {
     const std::string verb = at + 1 < command.size() ? command[at + 1].text : "";
     for (size_t i = at + 2; i < command.size(); i++) {
       const std::string& word = command[i].text;
-      const bool is_choice =
-          verb == "activate"
-              ? !word.starts_with('-')
-              : verb == "run" && (command[i - 1].text == "-n" || command[i - 1].text == "--name" ||
-                                  command[i - 1].text == "-p" || command[i - 1].text == "--prefix");
+      const bool is_choice = verb == "activate"
+                                 ? !word.starts_with('-')
+                                 : verb == "run" && chooses_conda_environment(command[i - 1].text);
       if (!is_choice) continue;
       if (const auto prefix = conda_environment(tree_, word)) take_environment(*prefix + "/bin");
       return;
@@ -305,6 +303,14 @@ std::optional<std::string> text_of_script(const Tree& tree, const std::string& p
   auto text = tree.read_text(fs::absolute(path, error).string(), kLongestScript);
   if (text && text->find('\0') != std::string::npos) text.reset();
   return text;
+}
+
+bool is_conda(std::string_view command) {
+  return command == "conda" || command == "mamba" || command == "micromamba";
+}
+
+bool chooses_conda_environment(const std::string& option) {
+  return option == "-n" || option == "--name" || option == "-p" || option == "--prefix";
 }
 
 // In envs/ below the installation ("base" is it itself), or in ~/.conda/envs.

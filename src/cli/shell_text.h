@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/tree.h"
 
@@ -15,6 +16,9 @@ namespace cohabit {
 // each `cd`. Files that it sources, and scripts of a shell that it names, are read too.
 std::optional<std::string> python_in_shell_text(const Tree& tree, const std::string& text,
                                                 const std::string& directory);
+
+bool is_conda(std::string_view command);                    // or mamba, micromamba
+bool chooses_conda_environment(const std::string& option);  // -n and -p of `conda run`
 
 // The environment (a directory) of conda that a command or a text chooses by name or path.
 std::optional<std::string> conda_environment(const Tree& tree, const std::string& name);

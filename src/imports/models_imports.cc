@@ -1,6 +1,8 @@
 // importlib, pkgutil, and the native functions through which Python opens libraries.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -127,6 +129,12 @@ Ref spec_from_loader(I& in, Ref, const A& a) {
   return spec;
 }
 
+bool is_extension(I& in, std::string_view path) {
+  const auto& suffixes = in.finder().extension_suffixes();
+  return std::any_of(suffixes.begin(), suffixes.end(),
+                     [&](const std::string& suffix) { return path.ends_with(suffix); });
+}
+
 // Of a ModuleSpec ("origin") or a loader ("path").
 std::optional<ModuleSpec> file_spec(I& in, Ref value, std::string_view where = "origin") {
   Instance* spec = as<Instance>(value, Type::kInstance);
@@ -135,8 +143,7 @@ std::optional<ModuleSpec> file_spec(I& in, Ref value, std::string_view where = "
   const std::string_view* path = text_of(spec->names.get(where));
   if (!name || !path) return std::nullopt;
   ModuleSpec result{std::string(*name), ModuleKind::kSource, std::string(*path), {}};
-  for (const std::string& suffix : in.finder().extension_suffixes())
-    if (path->ends_with(suffix)) result.kind = ModuleKind::kNative;
+  if (is_extension(in, *path)) result.kind = ModuleKind::kNative;
   result.search = texts_of(spec->names.get("submodule_search_locations"));
   return result;
 }
@@ -236,8 +243,7 @@ Ref imp_load(I& in, const std::string_view* name, const std::string_view* path) 
     spec.search = {spec.path};
     spec.path += "/__init__.py";
   }
-  for (const std::string& suffix : in.finder().extension_suffixes())
-    if (spec.path.ends_with(suffix)) spec.kind = ModuleKind::kNative;
+  if (is_extension(in, spec.path)) spec.kind = ModuleKind::kNative;
   return in.load_spec(spec);
 }
 

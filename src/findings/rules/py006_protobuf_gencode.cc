@@ -119,44 +119,37 @@ std::optional<PythonVersion> came_with(std::string_view module) {
   return std::nullopt;
 }
 
-// What one generated module takes, by its text.
-Range range_of(const Runtime& runtime, std::string_view text) {
+// What one generated module takes, and why the runtime refuses it; empty: it does not.
+struct Module {
   Range range;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
-    range.below_four |= line.find("_descriptor.FieldDescriptor(") != line.npos ||
-                        line.find("_descriptor.EnumValueDescriptor(") != line.npos;
-    if (line.starts_with("from google.protobuf.internal import builder"))
-      range.add({came_with("google.protobuf.internal.builder"), false, false});
-    const std::string module = missing_import(runtime, line);
-    if (module.empty()) continue;
-    const auto release = came_with(module);
-    range.add({release ? release : runtime.version, !release, false});
-  }
-  range.add({generated_by(text), false, false});
-  return range;
-}
+  std::string refusal;
+};
 
-// Of one generated module, why the runtime refuses it; empty: it does not.
-std::string refusal(const Runtime& runtime, std::string_view text) {
-  bool builds_descriptors = false;
+Module read_module(const Runtime& runtime, std::string_view text) {
+  Module module;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
-    const std::string module = missing_import(runtime, line);
-    if (!module.empty()) return fmt::format("imports {}, which is not there", module);
-    builds_descriptors = builds_descriptors ||
-                         line.find("_descriptor.FieldDescriptor(") != line.npos ||
-                         line.find("_descriptor.EnumValueDescriptor(") != line.npos;
+    module.range.below_four |= line.find("_descriptor.FieldDescriptor(") != line.npos ||
+                               line.find("_descriptor.EnumValueDescriptor(") != line.npos;
+    if (line.starts_with("from google.protobuf.internal import builder"))
+      module.range.add({came_with("google.protobuf.internal.builder"), false, false});
+    const std::string missing = missing_import(runtime, line);
+    if (missing.empty()) continue;
+    const auto release = came_with(missing);
+    module.range.add({release ? release : runtime.version, !release, false});
+    if (module.refusal.empty())
+      module.refusal = fmt::format("imports {}, which is not there", missing);
   }
-  if (const auto version = generated_by(text); version && runtime.version < *version)
-    return fmt::format("is for {} or later", version->text());
-  if (builds_descriptors && runtime.is_native && runtime.version.release().front() >= 4)
-    return "creates descriptors directly, which this runtime refuses";
-  return "";
+  const auto version = generated_by(text);
+  module.range.add({version, false, false});
+  if (!module.refusal.empty()) return module;
+  if (version && runtime.version < *version)
+    module.refusal = fmt::format("is for {} or later", version->text());
+  else if (module.range.below_four && runtime.is_native && runtime.version.release().front() >= 4)
+    module.refusal = "creates descriptors directly, which this runtime refuses";
+  return module;
 }
 
 struct Verdict {
@@ -187,9 +180,9 @@ Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t 
     const auto text = examined.tree.read_text(path, kMaxModule);
     if (!text) continue;
     verdict.modules++;
-    verdict.ranges.push_back(range_of(runtime, *text));
-    if (auto why = refusal(runtime, *text); !why.empty())
-      verdict.refused.emplace_back(path, std::move(why));
+    Module module = read_module(runtime, *text);
+    verdict.ranges.push_back(std::move(module.range));
+    if (!module.refusal.empty()) verdict.refused.emplace_back(path, std::move(module.refusal));
   }
   return verdict;
 }
