@@ -15,11 +15,6 @@ namespace {
 
 // A slug that a rule and a mechanism share (numpy-abi) is both.
 int explain_name(const std::string& name) {
-  const auto mechanisms = explain::read_knowledge();
-  if (!mechanisms) {
-    say("cohabit: {}\n", mechanisms.error().message);
-    return 2;
-  }
   std::vector<std::string> known;
   bool found = false;
   for (const Rule* rule : all_rules()) {
@@ -30,8 +25,8 @@ int explain_name(const std::string& name) {
     fmt::print("{}", explain_rule(*rule));
     found = true;
   }
-  for (const explain::Mechanism& mechanism : *mechanisms) {
-    known.push_back(mechanism.slug);
+  for (const explain::Mechanism& mechanism : explain::known_mechanisms()) {
+    known.emplace_back(mechanism.slug);
     if (mechanism.slug != name) continue;
     fmt::print("{}{}", found ? "\n" : "", report::mechanism_text(mechanism));
     found = true;

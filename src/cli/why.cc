@@ -53,30 +53,25 @@ Result<void> add_evidence(explain::Explanation& explanation, const std::string& 
   return {};
 }
 
-Result<explain::Explanation> explain_log(const explain::LogText& log,
-                                         const std::vector<explain::Mechanism>& mechanisms) {
-  // Never freed: to take five hundred expressions apart takes as long as a quarter of a short run.
-  static const auto& matcher = *new auto(explain::Matcher::make(mechanisms));
-  if (!matcher) return tl::unexpected<Error>(matcher.error());
-  return explain::explain_text(log.text(), mechanisms, *matcher);
+explain::Explanation explain_log(const explain::LogText& log) {
+  // Never freed: to take the expressions apart takes as long as a quarter of a short run.
+  static const auto& matcher = *new explain::Matcher();
+  return explain::explain_text(log.text(), matcher);
 }
 
-Result<int> why_of_log(const WhyOptions& options,
-                       const std::vector<explain::Mechanism>& mechanisms) {
+Result<int> why_of_log(const WhyOptions& options) {
   const auto log = explain::LogText::read(options.log);
   if (!log) return tl::unexpected<Error>(log.error());
-  auto explanation = explain_log(*log, mechanisms);
-  if (!explanation) return tl::unexpected<Error>(explanation.error());
+  explain::Explanation explanation = explain_log(*log);
   if (!options.environment.empty())
-    if (auto done = add_evidence(*explanation, options.environment); !done)
+    if (auto done = add_evidence(explanation, options.environment); !done)
       return tl::unexpected<Error>(done.error());
-  fmt::print("{}", draw(options, *explanation, STDOUT_FILENO));
-  return explanation->answers.empty() ? 0 : 1;
+  fmt::print("{}", draw(options, explanation, STDOUT_FILENO));
+  return explanation.answers.empty() ? 0 : 1;
 }
 
 // Standard output is the command's: the explanation goes to standard error.
-Result<int> why_of_command(const WhyOptions& options,
-                           const std::vector<explain::Mechanism>& mechanisms) {
+Result<int> why_of_command(const WhyOptions& options) {
   auto tee = Tee::make();
   if (!tee) return tl::unexpected<Error>(tee.error());
   RecordOptions record;
@@ -93,16 +88,15 @@ Result<int> why_of_command(const WhyOptions& options,
     return exit_code_of_process(status);
   // The shell's word for it, which no one has written here.
   if (WIFSIGNALED(status)) kept.text += std::string("\n") + ::strsignal(WTERMSIG(status)) + "\n";
-  auto explanation = explain_log(explain::LogText(std::move(kept.text)), mechanisms);
-  if (!explanation) return tl::unexpected<Error>(explanation.error());
-  explain::count_missing_lines(*explanation, kept.lines_before_gap, kept.lines_left_out);
+  explain::Explanation explanation = explain_log(explain::LogText(std::move(kept.text)));
+  explain::count_missing_lines(explanation, kept.lines_before_gap, kept.lines_left_out);
   // Who interrupts a command that has told of no failure knows why it ended.
   const bool is_interrupted = WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
-  if (is_interrupted && explanation->answers.empty()) return exit_code_of_process(status);
+  if (is_interrupted && explanation.answers.empty()) return exit_code_of_process(status);
   // A program that is no Python has no environment.
-  (void)add_evidence(*explanation,
+  (void)add_evidence(explanation,
                      options.environment.empty() ? trace->start.program : options.environment);
-  say("\n{}", draw(options, *explanation, STDERR_FILENO));
+  say("\n{}", draw(options, explanation, STDERR_FILENO));
   return exit_code_of_process(status);
 }
 
@@ -111,10 +105,7 @@ Result<int> why(const WhyOptions& options) {
     return fail(fmt::format("--format cannot be {}; it is full or json", options.format));
   if (options.log != "-" && !options.command.empty())
     return fail("give a file or a command, not both");
-  static const auto& mechanisms = *new auto(explain::read_knowledge());
-  if (!mechanisms) return tl::unexpected<Error>(mechanisms.error());
-  return options.command.empty() ? why_of_log(options, *mechanisms)
-                                 : why_of_command(options, *mechanisms);
+  return options.command.empty() ? why_of_log(options) : why_of_command(options);
 }
 
 }  // namespace

@@ -27,13 +27,13 @@ constexpr size_t kShortText = 3;         // lines that somebody picked out to as
 constexpr size_t kMostWrapped = size_t{1}
                                 << 20;  // larger texts are files, not what a screen showed
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
+bool contains(Texts names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // Lines that a more special mechanism takes. The matches are in the order of their lines.
-std::vector<Match> without_general(const std::vector<Match>& matches,
-                                   const std::vector<Mechanism>& mechanisms) {
+std::vector<Match> without_general(const std::vector<Match>& matches) {
+  const auto mechanisms = known_mechanisms();
   std::vector<Match> kept;
   for (auto line = matches.begin(); line != matches.end();) {
     const auto end =
@@ -68,7 +68,7 @@ double confidence_of(const Mechanism& mechanism, const std::set<uint32_t>& signa
   return std::round(std::clamp(sum, 0.0, kMostConfidence) * 100) / 100;
 }
 
-std::string preferred_fix(const Mechanism& mechanism, const std::set<uint32_t>& signals) {
+std::string_view preferred_fix(const Mechanism& mechanism, const std::set<uint32_t>& signals) {
   const Signal* best = nullptr;
   for (const uint32_t index : signals) {
     const Signal& signal = mechanism.signals[index];
@@ -77,17 +77,17 @@ std::string preferred_fix(const Mechanism& mechanism, const std::set<uint32_t>& 
   return best ? best->fix : "";
 }
 
-void describe(Answer& answer, const std::string& first_fix) {
+void describe(Answer& answer, std::string_view first_fix) {
   const Mechanism& mechanism = *answer.mechanism;
   answer.headline = fill_in(mechanism.headline, answer.captures);
   answer.explanation = fill_in(mechanism.explanation, answer.captures);
-  answer.fixes = mechanism.fixes;
+  for (const Fix& fix : mechanism.fixes)
+    answer.fixes.push_back({fix.id, fix.kind, fill_in(fix.text, answer.captures),
+                            fill_in(fix.command, answer.captures), fix.safety});
   if (!first_fix.empty())
     std::stable_partition(answer.fixes.begin(), answer.fixes.end(),
-                          [&](const Fix& fix) { return fix.id == first_fix; });
-  for (Fix& fix : answer.fixes) {
-    fix.text = fill_in(fix.text, answer.captures);
-    fix.command = fill_in(fix.command, answer.captures);
+                          [&](const ReadyFix& fix) { return fix.id == first_fix; });
+  for (ReadyFix& fix : answer.fixes) {
     // A command with a hole cannot be pasted.
     if (fix.command.find('{') != fix.command.npos && fix.command.find("${") == fix.command.npos)
       fix.command.clear();
@@ -113,8 +113,8 @@ void add_wrapped(const Matcher& matcher, const WholeLines& whole, std::vector<Ma
                    [](const Match& a, const Match& b) { return a.at < b.at; });
 }
 
-std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
-                            const std::vector<Mechanism>& mechanisms) {
+std::vector<Answer> collect(std::string_view text, const Matcher& matcher) {
+  const auto mechanisms = known_mechanisms();
   WholeLines whole;
   if (text.size() <= kMostWrapped) whole = whole_lines(text);
   std::vector<Match> matches = matcher.find(text);
@@ -125,7 +125,7 @@ std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
   };
   std::map<uint32_t, Seen> seen;
   Survived survived(text);
-  for (const Match& match : without_general(matches, mechanisms)) {
+  for (const Match& match : without_general(matches)) {
     Seen& entry = seen[match.mechanism];
     const std::string_view log = match.in_whole ? std::string_view(whole.text) : text;
     matcher.add_captures(log, match, entry.answer.captures);
@@ -159,7 +159,7 @@ std::vector<Answer> collect(std::string_view text, const Matcher& matcher,
 
 // "*": a consequence of whatever else there is, as a crash is.
 bool follows_from(const Answer& effect, const Answer& cause) {
-  const auto& causes = effect.mechanism->consequence_of;
+  const Texts causes = effect.mechanism->consequence_of;
   if (cause.weight == Weight::kNotice || cause.mechanism == effect.mechanism) return false;
   if (contains(causes, cause.mechanism->slug)) return true;
   return contains(causes, "*") && !contains(cause.mechanism->consequence_of, "*");
@@ -234,10 +234,9 @@ void number_lines(std::string_view text, Explanation& explanation) {
 
 }  // namespace
 
-Explanation explain_text(std::string_view text, const std::vector<Mechanism>& mechanisms,
-                         const Matcher& matcher) {
+Explanation explain_text(std::string_view text, const Matcher& matcher) {
   Explanation explanation;
-  explanation.answers = collect(text, matcher, mechanisms);
+  explanation.answers = collect(text, matcher);
   drop_consequences(explanation.answers);
   rank(explanation.answers);
   set_notices_aside(text, explanation);

@@ -18,6 +18,13 @@ struct MatchedLine {
   std::string text;
 };
 
+// Captures filled in.
+struct ReadyFix {
+  std::string_view id, kind;
+  std::string text, command;
+  Safety safety = Safety::kManual;
+};
+
 struct Answer {
   const Mechanism* mechanism = nullptr;
   double confidence = 0;
@@ -26,10 +33,10 @@ struct Answer {
   std::vector<MatchedLine> matched;  // the first lines
   size_t more = 0;                   // that matched too
   std::vector<Capture> captures;
-  std::vector<std::string> explains;  // mechanisms found too that are its consequences
+  std::vector<std::string_view> explains;  // mechanisms found too that are its consequences
   Status status = Status::kNotCheckable;
   std::vector<Evidence> evidence;
-  std::vector<Fix> fixes;  // the best first, captures filled in
+  std::vector<ReadyFix> fixes;  // the best first
   std::string headline, explanation;
 };
 
@@ -46,9 +53,7 @@ struct Explanation {
   std::vector<Recognised> recognised;
 };
 
-// The mechanisms must outlive the explanation.
-Explanation explain_text(std::string_view text, const std::vector<Mechanism>& mechanisms,
-                         const Matcher& matcher);
+Explanation explain_text(std::string_view text, const Matcher& matcher);
 
 // Lines that a part of the text is missing before: their numbers are those of the whole.
 void count_missing_lines(Explanation& explanation, size_t lines_before, ptrdiff_t missing);

@@ -307,8 +307,8 @@ Seen is_module_missing(const Look& look) {
   return seen;
 }
 
-Seen look_at(const std::string& kind, const Look& look) {
-  static const std::map<std::string, Seen (*)(const Look&)> kChecks = {
+Seen look_at(std::string_view kind, const Look& look) {
+  static const std::map<std::string_view, Seen (*)(const Look&)> kChecks = {
       {"rule", ask_rule},
       {"library-missing", [](const Look& one) { return is_library_missing(one, false); }},
       {"library-absent", [](const Look& one) { return is_library_missing(one, true); }},
@@ -355,7 +355,8 @@ void look_at_environment(Explanation& explanation, const EnvironmentCase& examin
       const Seen seen = look_at(
           check.kind, {examined, machine, answer, fill_in(check.argument, answer.captures)});
       if (seen.status != Status::kNotCheckable) answer.status = seen.status;
-      for (const std::string& text : seen.facts) answer.evidence.push_back(fact(check.kind, text));
+      for (const std::string& text : seen.facts)
+        answer.evidence.push_back(fact(std::string(check.kind), text));
     }
   }
   std::stable_sort(

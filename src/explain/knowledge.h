@@ -1,12 +1,14 @@
-// What is known about failures: data/mechanisms/*.toml, one file per mechanism, embedded into the
-// command. The files' format is described in docs/design/why.md.
+// What is known about failures: data/mechanisms/*.toml, one file per mechanism, which a program of
+// the build makes tables of (cmake/knowledge): to parse them would be a third of the time that a
+// log of 100 MB takes. The files' format is described in docs/design/why.md.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "findings/finding.h"
 
 namespace cohabit::explain {
@@ -20,55 +22,56 @@ enum class Weight : uint8_t {
 
 // One line (or a line and its continuation) that speaks for a mechanism. Named groups are captures.
 struct Signal {
-  std::string pattern;
+  std::string_view pattern;
   double confidence = 0;
   Weight weight = Weight::kFailure;
-  std::string fix;  // the id of the fix that is best here; empty: in the mechanism's order
+  std::string_view fix;  // the id of the fix that is best here; empty: in the mechanism's order
   // Looked for in the last lines only, without a literal: a shell's "Killed".
   bool at_end = false;
 };
 
 // Something elsewhere in the text that makes the mechanism more or less likely.
 struct Tell {
-  std::string pattern;
+  std::string_view pattern;
   double adds = 0;
 };
 
 struct Fix {
-  std::string id;
-  std::string kind;  // version change, import order, env var, library path, ...
-  std::string text, command;
+  std::string_view id;
+  std::string_view kind;  // version change, import order, env var, library path, ...
+  std::string_view text, command;
   Safety safety = Safety::kManual;
 };
 
 struct WrongAdvice {
-  std::string advice, reason;
+  std::string_view advice, reason;
 };
 
-// Something to look at in an environment: see checks.h.
+// Something to look at in an environment: see evidence.cc.
 struct Check {
-  std::string kind, argument;
+  std::string_view kind, argument;
 };
+
+using Texts = std::span<const std::string_view>;
 
 struct Mechanism {
-  std::string slug;
-  std::string code;         // of the doctor rule that finds the same thing; may be empty
-  std::string headline;     // {name|otherwise}: a capture, and what stands there without it
-  std::string explanation;  // may hold captures too
-  std::string decides;      // what tells it from its look-alikes
-  std::vector<std::string> consequence_of;  // where one of these is there too, it is the cause
-  std::vector<std::string> specializes;     // on the same line, this one says more than those
-  std::vector<Signal> signals;
-  std::vector<Tell> tells;
-  std::vector<Fix> fixes;
-  std::vector<WrongAdvice> wrong_advice;
-  std::vector<Check> checks;
-  std::vector<std::string> sources;
+  std::string_view slug;
+  std::string_view code;         // of the doctor rule that finds the same thing; may be empty
+  std::string_view headline;     // {name|otherwise}: a capture, and what stands there without it
+  std::string_view explanation;  // may hold captures too
+  std::string_view decides;      // what tells it from its look-alikes
+  Texts consequence_of;          // where one of these is there too, it is the cause
+  Texts specializes;             // on the same line, this one says more than those
+  std::span<const Signal> signals;
+  std::span<const Tell> tells;
+  std::span<const Fix> fixes;
+  std::span<const WrongAdvice> wrong_advice;
+  std::span<const Check> checks;
+  Texts sources;
 };
 
-// The embedded files. An error is a mistake in them, with the file's name.
-Result<std::vector<Mechanism>> read_knowledge();
-Result<Mechanism> parse_mechanism(std::string_view name, std::string_view text);
+// By slug.
+std::span<const Mechanism> known_mechanisms();
 
 // "{library|a library} of {owner|another package}" with the captures that are there; in parentheses
 // where a letter is right in front: "the driver is too old{version|}".
@@ -76,11 +79,5 @@ struct Capture {
   std::string name, value;
 };
 std::string fill_in(std::string_view text, const std::vector<Capture>& captures);
-
-// The generated table: cmake/embed_mechanisms.cmake.
-struct EmbeddedFile {
-  std::string_view name, text;
-};
-const std::vector<EmbeddedFile>& embedded_mechanisms();
 
 }  // namespace cohabit::explain

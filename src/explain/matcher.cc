@@ -90,7 +90,7 @@ struct Matcher::Search {
   Search(const Matcher& matcher, std::string_view searched, bool is_end)
       : text(searched),
         counts(matcher.patterns_.size()),
-        met(*matcher.needs_),
+        met(matcher.needs_),
         effort(*matcher.triggers_, !is_end) {}
   std::string_view text;
   std::vector<Match> matches;
@@ -107,29 +107,21 @@ struct Matcher::Search {
   unsigned wait = 0, waited = 0;  // repetitions until two places are compared again
 };
 
-Matcher::Matcher() = default;
-Matcher::Matcher(Matcher&&) noexcept = default;
-Matcher& Matcher::operator=(Matcher&&) noexcept = default;
-Matcher::~Matcher() = default;
-
-Result<Matcher> Matcher::make(const std::vector<Mechanism>& mechanisms) {
-  Matcher matcher;
-  matcher.patterns_ = patterns_of(mechanisms);
-  matcher.needs_ = &needs_of_patterns();
-  if (fingerprint_of(matcher.patterns_) != matcher.needs_->fingerprint)
-    return fail(
-        "these mechanisms are not the ones that the command was built with: build it again");
-  matcher.literals_ = std::make_unique<Literals>(
-      std::vector<std::string>(matcher.needs_->words.begin(), matcher.needs_->words.end()));
-  matcher.triggers_ = std::make_unique<Triggers>(*matcher.needs_, matcher.patterns_);
-  matcher.shapes_ = std::make_unique<Shapes>();
-  for (const Pattern& pattern : matcher.patterns_) matcher.shapes_->name_numbers_of(pattern.text);
-  matcher.first_last_line_ = matcher.patterns_.size();
-  for (const Pattern& pattern : last_line_patterns_of(mechanisms))
-    matcher.patterns_.push_back(pattern);
-  matcher.expressions_ = std::make_unique<Expression[]>(matcher.patterns_.size());
-  return matcher;
+Matcher::Matcher()
+    : patterns_(patterns_of(known_mechanisms())),
+      first_last_line_(patterns_.size()),
+      needs_(needs_of_patterns()),
+      triggers_(std::make_unique<Triggers>(needs_, patterns_)),
+      literals_(std::make_unique<Literals>(
+          std::vector<std::string>(needs_.words.begin(), needs_.words.end()))),
+      shapes_(std::make_unique<Shapes>()) {
+  for (const Pattern& pattern : patterns_) shapes_->name_numbers_of(pattern.text);
+  for (const Pattern& pattern : last_line_patterns_of(known_mechanisms()))
+    patterns_.push_back(pattern);
+  expressions_ = std::make_unique<Expression[]>(patterns_.size());
 }
+
+Matcher::~Matcher() = default;
 
 Matcher::Look Matcher::look_for(Search& search, size_t begin, size_t end) const {
   const Shapes::Shape shape = shapes_->of(search.text.substr(begin, end - begin));

@@ -1,4 +1,4 @@
-// All patterns of all mechanisms against one text, in one pass.
+// All patterns of all known mechanisms against one text, in one pass.
 #pragma once
 
 #include <memory>
@@ -32,12 +32,10 @@ struct Match {
 
 class Matcher {
  public:
-  // Of the embedded mechanisms: what the patterns need was worked out when the command was built.
-  // An error if they are others.
-  static Result<Matcher> make(const std::vector<Mechanism>& mechanisms);
-  Matcher(Matcher&&) noexcept;
-  Matcher& operator=(Matcher&&) noexcept;
+  Matcher();
   ~Matcher();
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
 
   // In the order of the text; of one pattern the first kMaxMatches of each part of the text.
   static constexpr size_t kMaxMatches = 50;
@@ -50,7 +48,6 @@ class Matcher {
                     std::vector<Capture>& captures) const;
 
  private:
-  Matcher();
   struct Search;
   struct Window;
   struct Expression;
@@ -74,7 +71,7 @@ class Matcher {
   std::vector<Pattern> patterns_;  // in the end those for the last lines
   size_t first_last_line_ = 0;
   std::unique_ptr<Expression[]> expressions_;  // by pattern
-  const Needs* needs_ = nullptr;
+  const Needs& needs_;
   std::unique_ptr<Triggers> triggers_;
   std::unique_ptr<Literals> literals_;
   std::unique_ptr<Shapes> shapes_;

@@ -1,6 +1,6 @@
 // Which literals a text must contain for a pattern to match. RE2 works it out from the expressions
 // (FilteredRE2), for which it has to compile them all: 35 ms of a command that takes 10 ms without.
-// So that is done when the command is built, by cmake/pattern_needs.cc.
+// So that is done when the command is built, by cmake/knowledge.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,6 @@ struct Needs {
   struct Use {
     uint16_t pattern = 0, need = 0;
   };
-  uint64_t fingerprint = 0;             // of the patterns
   std::vector<std::string_view> words;  // lower case
   std::vector<uint32_t> first_use;      // by word, and the end of the last one's
   std::vector<Use> uses;                // by word

@@ -12,9 +12,9 @@ Pattern make(size_t mechanism, size_t index, bool is_tell, std::string_view text
   return {static_cast<uint32_t>(mechanism), static_cast<uint32_t>(index), is_tell, goes_on, text};
 }
 
-void add_signals(const std::vector<Mechanism>& mechanisms, size_t mechanism, bool at_end,
+void add_signals(std::span<const Mechanism> mechanisms, size_t mechanism, bool at_end,
                  std::vector<Pattern>& patterns) {
-  const std::vector<Signal>& signals = mechanisms[mechanism].signals;
+  const std::span<const Signal> signals = mechanisms[mechanism].signals;
   for (size_t i = 0; i < signals.size(); i++)
     if (signals[i].at_end == at_end)
       patterns.push_back(make(mechanism, i, false, signals[i].pattern));
@@ -22,7 +22,7 @@ void add_signals(const std::vector<Mechanism>& mechanisms, size_t mechanism, boo
 
 }  // namespace
 
-std::vector<Pattern> patterns_of(const std::vector<Mechanism>& mechanisms) {
+std::vector<Pattern> patterns_of(std::span<const Mechanism> mechanisms) {
   std::vector<Pattern> patterns;
   for (size_t i = 0; i < mechanisms.size(); i++) {
     add_signals(mechanisms, i, false, patterns);
@@ -34,7 +34,7 @@ std::vector<Pattern> patterns_of(const std::vector<Mechanism>& mechanisms) {
   return patterns;
 }
 
-std::vector<Pattern> last_line_patterns_of(const std::vector<Mechanism>& mechanisms) {
+std::vector<Pattern> last_line_patterns_of(std::span<const Mechanism> mechanisms) {
   std::vector<Pattern> patterns;
   for (size_t i = 0; i < mechanisms.size(); i++) add_signals(mechanisms, i, true, patterns);
   for (Pattern& pattern : patterns) pattern.goes_on = false;
@@ -47,19 +47,9 @@ std::string safe_for_latin1(std::string_view pattern) {
   return std::string(pattern) + (is_ascii ? "" : R"(|\x00\b\B)");
 }
 
-std::string what_is(const std::vector<Mechanism>& mechanisms, const Pattern& pattern) {
+std::string what_is(std::span<const Mechanism> mechanisms, const Pattern& pattern) {
   return fmt::format("data/mechanisms, {}: the pattern {}", mechanisms[pattern.mechanism].slug,
                      pattern.text);
-}
-
-uint64_t fingerprint_of(const std::vector<Pattern>& patterns) {
-  uint64_t hash = patterns.size();
-  for (const Pattern& pattern : patterns) {
-    for (const char c : pattern.text)
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;  // FNV-1a
-    hash = (hash ^ 0xFFU) * 0x100000001B3U;
-  }
-  return hash;
 }
 
 }  // namespace cohabit::explain

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +20,9 @@ struct Pattern {
 };
 
 // Those that are looked for anywhere, first the ones that go on.
-std::vector<Pattern> patterns_of(const std::vector<Mechanism>& mechanisms);
+std::vector<Pattern> patterns_of(std::span<const Mechanism> mechanisms);
 // Those that the last lines only are shown to.
-std::vector<Pattern> last_line_patterns_of(const std::vector<Mechanism>& mechanisms);
+std::vector<Pattern> last_line_patterns_of(std::span<const Mechanism> mechanisms);
 
 // As RE2 takes it for bytes (Latin-1).
 // RE2 first looks for what all alternatives begin with. Where that is one byte above 127, it looks
@@ -31,9 +32,6 @@ std::vector<Pattern> last_line_patterns_of(const std::vector<Mechanism>& mechani
 std::string safe_for_latin1(std::string_view pattern);
 
 // "data/mechanisms, SLUG: the pattern TEXT", for messages.
-std::string what_is(const std::vector<Mechanism>& mechanisms, const Pattern& pattern);
-
-// Tells whether two lists are the same.
-uint64_t fingerprint_of(const std::vector<Pattern>& patterns);
+std::string what_is(std::span<const Mechanism> mechanisms, const Pattern& pattern);
 
 }  // namespace cohabit::explain

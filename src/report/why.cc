@@ -15,7 +15,6 @@ namespace {
 
 using explain::Answer;
 using explain::Explanation;
-using explain::Fix;
 using explain::Mechanism;
 using Json = nlohmann::ordered_json;
 
@@ -29,12 +28,12 @@ std::string shown(std::string_view line) {
   return printable(start) + (line.size() > kLongLine ? " ..." : "");
 }
 
-std::string wrap(const std::string& text, const std::string& indent) {
+std::string wrap(std::string_view text, const std::string& indent) {
   std::string result;
   std::string line = indent;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word(text.data() + at, end - at);
+    const std::string_view word = text.substr(at, end - at);
     if (line.size() > indent.size() && line.size() + 1 + word.size() > kWidth) {
       result.append(line).append("\n");
       line = indent;
@@ -59,7 +58,7 @@ Severity severity_of(const Answer& answer) {
 }
 
 std::string code_of(const Mechanism& mechanism) {
-  return mechanism.code.empty() ? mechanism.slug : mechanism.code + " " + mechanism.slug;
+  return fmt::format("{}{}{}", mechanism.code, mechanism.code.empty() ? "" : " ", mechanism.slug);
 }
 
 std::string draw_lines(const Answer& answer) {
@@ -71,7 +70,7 @@ std::string draw_lines(const Answer& answer) {
   return text;
 }
 
-std::string draw_fixes(const std::vector<Fix>& fixes, const Painter& painter) {
+std::string draw_fixes(const std::vector<explain::ReadyFix>& fixes, const Painter& painter) {
   std::string text;
   for (size_t i = 0; i < fixes.size(); i++) {
     text += i == 0 ? painter.paint("1;32", "help") + ": " : "  or: ";
@@ -133,7 +132,7 @@ Json to_json(const Answer& answer) {
     json["captures"][capture.name] = capture.value;
   for (const Evidence& row : answer.evidence)
     json["evidence"].push_back({{"kind", row.kind}, {"text", row.text}, {"library", row.library}});
-  for (const Fix& fix : answer.fixes)
+  for (const explain::ReadyFix& fix : answer.fixes)
     json["fixes"].push_back({{"kind", fix.kind},
                              {"text", fix.text},
                              {"command", fix.command.empty() ? Json() : Json(fix.command)},
@@ -178,15 +177,15 @@ std::string mechanism_text(const Mechanism& mechanism) {
       wrap(explain::fill_in(mechanism.explanation, {}), "  ");
   if (!mechanism.decides.empty()) text += "\nWhat decides\n" + wrap(mechanism.decides, "  ");
   text += "\nWhat to do, best first\n";
-  for (const Fix& fix : mechanism.fixes) {
+  for (const explain::Fix& fix : mechanism.fixes) {
     text += wrap(fmt::format("{}: {}", fix.kind, explain::fill_in(fix.text, {})), "  ");
-    if (!fix.command.empty()) text += "      " + fix.command + "\n";
+    if (!fix.command.empty()) text += fmt::format("      {}\n", fix.command);
   }
   if (!mechanism.wrong_advice.empty()) text += "\nAdvice that is wrong\n";
   for (const explain::WrongAdvice& wrong : mechanism.wrong_advice)
     text += wrap(fmt::format("{}: {}", wrong.advice, wrong.reason), "  ");
   if (!mechanism.sources.empty()) text += "\nSources\n";
-  for (const std::string& source : mechanism.sources) text += "  " + source + "\n";
+  for (const std::string_view source : mechanism.sources) text += fmt::format("  {}\n", source);
   return text;
 }
 

@@ -12,6 +12,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -39,19 +42,27 @@ constexpr size_t kSameLines = 8;
 constexpr size_t kWindowLines = 4;
 constexpr size_t kMostFrames = 10;
 
-const std::vector<Mechanism>& knowledge() {
-  static const std::vector<Mechanism> all = *read_knowledge();
-  return all;
+// In the order of their names.
+std::vector<std::string> mechanism_files() {
+  std::set<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(COHABIT_SOURCE_DIR "/data/mechanisms"))
+    paths.insert(entry.path());
+  std::vector<std::string> texts;
+  for (const auto& path : paths) {
+    std::ifstream file(path);
+    texts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return texts;
 }
 
 // The texts that the mechanism files say must be answered.
 const std::vector<std::string>& known_texts() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> texts;
-    for (const EmbeddedFile& file : embedded_mechanisms()) {
-      const size_t begin = file.text.find("\nmatches");
-      const size_t end = file.text.find("\nnear_misses", begin);
-      const std::string_view part = file.text.substr(begin, end - begin);
+    for (const std::string& file : mechanism_files()) {
+      const size_t begin = file.find("\nmatches");
+      const size_t end = file.find("\nnear_misses", begin);
+      const std::string_view part = std::string_view(file).substr(begin, end - begin);
       for (size_t at = part.find("'''"); at != part.npos; at = part.find("'''", at)) {
         const size_t close = part.find("'''", at + 3);
         texts.emplace_back(part.substr(at + 3, close - at - 3));
@@ -208,8 +219,8 @@ class Plain {
   using Ids = std::vector<size_t>;
 
   Plain() : all_(options(), RE2::UNANCHORED) {
-    for (uint32_t i = 0; i < knowledge().size(); i++) {
-      const Mechanism& mechanism = knowledge()[i];
+    for (uint32_t i = 0; i < known_mechanisms().size(); i++) {
+      const Mechanism& mechanism = known_mechanisms()[i];
       for (uint32_t j = 0; j < mechanism.signals.size(); j++)
         if (!mechanism.signals[j].at_end) add(i, j, false, mechanism.signals[j].pattern);
       for (uint32_t j = 0; j < mechanism.tells.size(); j++)
@@ -245,7 +256,7 @@ class Plain {
     options.set_max_mem(int64_t{512} << 20);
     return options;
   }
-  void add(uint32_t mechanism, uint32_t index, bool is_tell, const std::string& pattern) {
+  void add(uint32_t mechanism, uint32_t index, bool is_tell, std::string_view pattern) {
     const std::string text = safe_for_latin1(pattern);
     const bool goes_on = text.find("\\n") != text.npos || text.find("\\s") != text.npos;
     patterns_.push_back(
@@ -337,8 +348,9 @@ using Key = std::pair<size_t, size_t>;  // a place, a pattern
 [[noreturn]] void complain(const char* what, const Plain::Pattern& pattern, size_t at,
                            std::string_view line) {
   std::fprintf(stderr, "%s: %s, %s %u, at %zu: %.*s\n", what,
-               knowledge()[pattern.mechanism].slug.c_str(), pattern.is_tell ? "tell" : "signal",
-               pattern.index, at, static_cast<int>(line.size()), line.data());
+               std::string(known_mechanisms()[pattern.mechanism].slug).c_str(),
+               pattern.is_tell ? "tell" : "signal", pattern.index, at,
+               static_cast<int>(line.size()), line.data());
   std::abort();
 }
 
@@ -378,12 +390,12 @@ void compare(std::string_view text, const std::vector<Match>& found) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const Matcher matcher = *Matcher::make(knowledge());
+  static const Matcher matcher;
   if (size > kMostInput) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const LogText log(size && !data[0] ? Writer(bytes.substr(1)).text() : std::string(bytes));
   if (std::getenv("SHOW_TEXT")) std::fwrite(log.text().data(), 1, log.text().size(), stdout);
   compare(log.text(), matcher.find(log.text()));
-  (void)explain_text(log.text(), knowledge(), matcher);
+  (void)explain_text(log.text(), matcher);
   return 0;
 }

@@ -11,7 +11,7 @@ constexpr size_t kBlock = size_t{64} << 10;
 
 // Pattern 0 needs "importerror" and "undefined symbol"; pattern 1 "importerror", and goes on.
 struct Known {
-  Needs needs{0, {"importerror", "undefined symbol"}, {0, 2, 3}, {{0, 0}, {1, 0}, {0, 1}}, {2, 1}};
+  Needs needs{{"importerror", "undefined symbol"}, {0, 2, 3}, {{0, 0}, {1, 0}, {0, 1}}, {2, 1}};
   std::vector<Pattern> patterns{{0, 0, false, false, ""}, {0, 1, false, true, ""}};
   Triggers triggers{needs, patterns};
 };

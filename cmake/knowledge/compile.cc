@@ -1,5 +1,6 @@
-// Works out, when the command is built, what the patterns of data/mechanisms need in a text
-// (src/explain/needs.h): pattern_needs OUTPUT writes the table as C++.
+// Makes tables of data/mechanisms when the command is built: compile_knowledge OUTPUT FILE...
+// writes, as C++, the mechanisms (src/explain/knowledge.h) and what their patterns need in a text
+// (src/explain/needs.h).
 //
 // RE2 answers, for a set of literals, whether an expression can match a text with these and no
 // others. The answer is monotone. A set of literals of which each match contains one is a need;
@@ -12,10 +13,14 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "explain/literals.h"
 #include "explain/needs.h"
 #include "explain/patterns.h"
+#include "mechanism_file.h"
+#include "tables.h"
 
 namespace {
 
@@ -89,17 +94,11 @@ void add(const Question& question, size_t pattern, Table& table) {
   table.needs.push_back(needs.size());
 }
 
-std::string quoted(const std::string& word) {
-  std::string text;
-  for (const char c : word) text += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
-  return text;
-}
-
-std::string drawn(const Table& table, uint64_t fingerprint) {
+std::string drawn(const Table& table) {
   std::string words, first, uses, needs;
   size_t count = 0;
   for (const auto& [word, of] : table.words) {
-    words += fmt::format("\"{}\",\n", quoted(word));
+    words += quoted(word) + ",\n";
     first += fmt::format("{},", count);
     count += of.size();
     for (const Needs::Use& use : of) uses += fmt::format("{{{},{}}},", use.pattern, use.need);
@@ -107,12 +106,31 @@ std::string drawn(const Table& table, uint64_t fingerprint) {
   }
   for (const size_t n : table.needs) needs += fmt::format("{},", n);
   return fmt::format(
-      "// Made by cmake/pattern_needs.cc.\n#include \"explain/needs.h\"\n\n"
-      "namespace cohabit::explain {{\n\nconst Needs& needs_of_patterns() {{\n"
-      "static const Needs kNeeds = {{{}U,\n{{{}}},\n{{{}{}}},\n{{{}}},\n{{{}}}}};\nreturn "
-      "kNeeds;\n}}\n\n"
-      "}}  // namespace cohabit::explain\n",
-      fingerprint, words, first, count, uses, needs);
+      "const Needs& needs_of_patterns() {{\nstatic const Needs kNeeds = "
+      "{{{{{}}},\n{{{}{}}},\n{{{}}},\n{{{}}}}};\nreturn kNeeds;\n}}\n",
+      words, first, count, uses, needs);
+}
+
+// Every pattern's needs, or what is wrong with some.
+cohabit::Result<Table> needs_of_all(const std::vector<Mechanism>& mechanisms) {
+  const std::vector<Pattern> patterns = patterns_of(mechanisms);
+  Table table;
+  std::string wrong;
+  for (size_t i = 0; i < patterns.size(); i++) {
+    Question question;
+    if (!question.is_expression(patterns[i].text))
+      wrong += what_is(mechanisms, patterns[i]) + " is no regular expression of RE2\n";
+    else if (question.can_match(std::vector<bool>(question.words().size(), false)))
+      wrong += fmt::format("{} has no literal of {} characters that every match contains\n",
+                           what_is(mechanisms, patterns[i]), Literals::kShortest);
+    else
+      add(question, i, table);
+  }
+  for (const Pattern& pattern : last_line_patterns_of(mechanisms))
+    if (!Question().is_expression(pattern.text))
+      wrong += what_is(mechanisms, pattern) + " is no regular expression of RE2\n";
+  if (!wrong.empty()) return cohabit::fail(wrong);
+  return table;
 }
 
 int complain(const std::string& what) {
@@ -123,28 +141,18 @@ int complain(const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return complain("usage: pattern_needs OUTPUT");
-  const auto mechanisms = read_knowledge();
-  if (!mechanisms) return complain(mechanisms.error().message);
-  const std::vector<Pattern> patterns = patterns_of(*mechanisms);
-  Table table;
-  std::string wrong;
-  for (size_t i = 0; i < patterns.size(); i++) {
-    Question question;
-    if (!question.is_expression(patterns[i].text))
-      wrong += what_is(*mechanisms, patterns[i]) + " is no regular expression of RE2\n";
-    else if (question.can_match(std::vector<bool>(question.words().size(), false)))
-      wrong += fmt::format("{} has no literal of {} characters that every match contains\n",
-                           what_is(*mechanisms, patterns[i]), Literals::kShortest);
-    else
-      add(question, i, table);
-  }
-  for (const Pattern& pattern : last_line_patterns_of(*mechanisms))
-    if (!Question().is_expression(pattern.text))
-      wrong += what_is(*mechanisms, pattern) + " is no regular expression of RE2\n";
-  if (!wrong.empty()) return complain(wrong);
+  if (argc < 3) return complain("usage: compile_knowledge OUTPUT FILE...");
+  MechanismFiles files;
+  for (int i = 2; i < argc; i++)
+    if (const auto read = files.add(argv[i]); !read) return complain(read.error().message);
+  const auto needs = needs_of_all(files.mechanisms());
+  if (!needs) return complain(needs.error().message);
   std::ofstream file(argv[1]);
-  file << drawn(table, fingerprint_of(patterns));
+  file << "// Made by cmake/knowledge.\n#include \"explain/knowledge.h\"\n"
+          "#include \"explain/needs.h\"\n\nnamespace cohabit::explain {\n\n"
+          "using namespace std::string_view_literals;\n\n"
+       << table_of(files.mechanisms()) << '\n'
+       << drawn(*needs) << "\n}  // namespace cohabit::explain\n";
   file.close();
   return file ? 0 : complain(fmt::format("{} cannot be written", argv[1]));
 }

@@ -1,4 +1,4 @@
-#include "explain/families.h"
+#include "families.h"
 
 #include <fmt/format.h>
 
