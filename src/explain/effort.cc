@@ -72,10 +72,14 @@ void Effort::set_wanted(size_t pattern, bool wanted) {
   count(pattern, wanted);
 }
 
+void Effort::watch(size_t pattern) {
+  if (!std::exchange(states_[pattern].is_watched, true)) watched_.push_back(pattern);
+}
+
 // By another literal, if there is one that it was not searched for by; it is new in the next block.
 void Effort::rest(size_t pattern) {
   State& state = states_[pattern];
-  is_fresh_ = false;
+  watch(pattern);
   set_wanted(pattern, false);
   if (state.choice + size_t{1} < triggers_.choices[pattern].size()) {
     state.choice++;
@@ -96,7 +100,7 @@ void Effort::tried(size_t pattern, size_t bytes, bool in_vain) {
   state.look = look_;
   state.shown += kTry + bytes;
   spent_ += kTry + bytes;
-  is_fresh_ = is_fresh_ && state.shown < kFree;
+  if (state.shown >= kFree) watch(pattern);
   if (in_vain && may_rest_ && --state.left == 0) rest(pattern);
   if (is_dear(state)) set_wanted(pattern, false);
 }
@@ -111,15 +115,15 @@ void Effort::end_look(int word) {
 
 void Effort::found_often(size_t pattern) {
   states_[pattern].is_done = true;
-  is_fresh_ = false;
+  watch(pattern);
   set_wanted(pattern, false);
 }
 
 bool Effort::pass(size_t bytes) {
   income_ += (bytes - passed_) / 2;
   passed_ = bytes;
-  // Of most texts all patterns are wanted to the end.
-  for (size_t pattern = 0; !is_fresh_ && pattern < states_.size(); pattern++) {
+  // All others are wanted: of most texts all to the end.
+  for (const size_t pattern : watched_) {
     const State& state = states_[pattern];
     set_wanted(pattern, !state.is_done && !is_dear(state) && state.until <= passed_);
   }

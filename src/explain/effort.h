@@ -52,11 +52,12 @@ class Effort {
     uint16_t choice = 0;
     uint64_t look = 0;           // in which it was tried last
     size_t rest = 0, until = 0;  // bytes
-    bool is_wanted = true, is_done = false;
+    bool is_wanted = true, is_done = false, is_watched = false;
   };
   void set_wanted(size_t pattern, bool wanted);
   void count(size_t pattern, bool wanted);
   void rest(size_t pattern);
+  void watch(size_t pattern);
   bool is_dear(const State& state) const;
 
   const Triggers& triggers_;
@@ -66,7 +67,7 @@ class Effort {
   uint64_t look_ = 0;
   size_t spent_ = 0, income_ = 0, passed_ = 0;
   bool has_changed_ = true;
-  bool is_fresh_ = true;  // no pattern has been shown enough to rest, or has come to its end
+  std::vector<size_t> watched_;  // patterns that were shown enough to rest, or came to their end
 };
 
 }  // namespace cohabit::explain

@@ -36,7 +36,9 @@ Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
   std::vector<std::vector<uint32_t>> buckets(size_t{1} << kHeadBits);
   for (uint32_t i = 0; i < words_.size(); i++) {
     add_shifts(words_[i], shifts_);
-    buckets[hash_of_head(EightBytes::load(words_[i].data()).bytes)].push_back(i);
+    const uint64_t head = EightBytes::load(words_[i].data()).bytes;
+    hints_.set(hint_of(head));
+    buckets[hash_of_head(head, kHeadBits)].push_back(i);
   }
   first_.reserve(buckets.size() + 1);
   for (const auto& bucket : buckets) {
@@ -50,13 +52,18 @@ Literals::Literals(std::vector<std::string> words) : words_(std::move(words)) {
 void Literals::add_shifts(const std::string& word, Shifts& shifts) {
   for (size_t at = 0; at <= kLast; at++) {
     uint8_t& shift = shifts[hash_of(word.data() + at, kBits)];
-    shift = std::min(shift, static_cast<uint8_t>(kLast - at));
+    const auto length = static_cast<uint8_t>(kLast - at);
+    if (shift != kHit) shift = length == 0 ? kHit : std::min(shift, length);
   }
 }
 
-uint32_t Literals::hash_of_head(uint64_t head) {
+uint32_t Literals::hash_of_head(uint64_t head, unsigned bits) {
   constexpr uint64_t kFactor = 0x9E3779B97F4A7C15U;
-  return static_cast<uint32_t>((head * kFactor) >> (64 - kHeadBits));
+  return static_cast<uint32_t>((head * kFactor) >> (64 - bits));
+}
+
+inline bool Literals::may_begin(std::string_view text, size_t at) const {
+  return hints_[hint_of(EightBytes::load(text.data() + at).lower().bytes)];
 }
 
 inline bool Literals::begins(std::string_view text, size_t at, const Entry& entry,
@@ -73,7 +80,7 @@ inline bool Literals::begins(std::string_view text, size_t at, const Entry& entr
 
 bool Literals::any_begins(std::string_view text, size_t at) const {
   const uint64_t head = EightBytes::load(text.data() + at).lower().bytes;
-  const uint32_t hash = hash_of_head(head);
+  const uint32_t hash = hash_of_head(head, kHeadBits);
   for (uint32_t i = first_[hash]; i < first_[hash + 1]; i++)
     if (begins(text, at, entries_[i], head)) return true;
   return false;
@@ -82,59 +89,67 @@ bool Literals::any_begins(std::string_view text, size_t at) const {
 size_t Literals::find(std::string_view text, size_t from) const {
   for (size_t at = from; at + kShortest <= text.size();) {
     const uint8_t shift = shifts_[hash_of(text.data() + at + kLast, kBits)];
-    if (shift == 0 && any_begins(text, at)) return at;
-    at += std::max<size_t>(shift, 1);
+    if (shift == kHit && may_begin(text, at) && any_begins(text, at)) return at;
+    at += shift & 0x7F;
   }
   return text.npos;
 }
 
 void Literals::words_at(std::string_view text, size_t at, std::vector<int>& words) const {
   const uint64_t head = EightBytes::load(text.data() + at).lower().bytes;
-  const uint32_t hash = hash_of_head(head);
+  const uint32_t hash = hash_of_head(head, kHeadBits);
   for (uint32_t i = first_[hash]; i < first_[hash + 1]; i++)
     if (begins(text, at, entries_[i], head)) words.push_back(static_cast<int>(entries_[i].word));
 }
 
 LiteralScan::LiteralScan(const Literals& literals, std::string_view text, size_t begin, size_t end)
     : literals_(literals), shifts_(literals.shifts_), text_(text), from_(begin), end_(end) {
-  for (Lane& lane : lanes_) lane.candidates.resize(kLane + kMostSteps * Literals::kMostShift);
+  for (auto& candidates : candidates_) candidates.resize(kLane + 1);
 }
 
 // Without a branch: whether the place is kept depends on the text and cannot be predicted.
-inline void LiteralScan::step(Lane& lane) const {
-  const uint32_t hash = hash_of(text_.data() + lane.at + kLast, Literals::kBits);
-  const uint8_t shift = shifts_[hash];
-  lane.candidates[lane.count] = static_cast<uint32_t>(lane.at - from_);
-  lane.count += shift == 0;
-  lane.at += shift + (shift == 0);
+inline void LiteralScan::step(const char* block, Lane& lane) const {
+  const uint8_t shift = shifts_[hash_of(block + lane.at, Literals::kBits)];
+  *lane.next = lane.at;
+  lane.next += shift >> 7;
+  lane.at += shift & 0x7F;
 }
 
-void LiteralScan::run(Lane& lane) const {
-  while (lane.at < lane.end) step(lane);
+// The lanes' places are kept in registers, which an array of them is not.
+void LiteralScan::run_together(const char* block, std::array<Lane, kLanes>& lanes) const {
+  Lane a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
+  const auto has_room = [](const Lane& lane) {
+    return lane.at + kMostSteps * Literals::kMostShift <= lane.end;
+  };
+  while (has_room(a) && has_room(b) && has_room(c) && has_room(d))
+    for (size_t i = 0; i < kMostSteps; i++) {
+      step(block, a);
+      step(block, b);
+      step(block, c);
+      step(block, d);
+    }
+  lanes = {a, b, c, d};
 }
 
 const std::vector<size_t>& LiteralScan::next_block() {
   // A word begins at the latest here.
   const size_t last = std::min(
       end_, text_.size() < Literals::kShortest ? 0 : text_.size() - Literals::kShortest + 1);
-  size_t begin = from_;
-  for (Lane& lane : lanes_) {
-    lane.at = std::min(begin, last);
-    lane.end = std::min(begin + kLane, last);
-    lane.count = 0;
-    begin += kLane;
-  }
-  while (std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-    return lane.at + kMostSteps * Literals::kMostShift <= lane.end;
-  }))
-    for (size_t i = 0; i < kMostSteps; i++)
-      for (Lane& lane : lanes_) step(lane);
+  const auto offset = [&](size_t place) {
+    return static_cast<uint32_t>(std::min(place, std::max(last, from_)) - from_);
+  };
+  const char* block = text_.data() + from_ + kLast;
+  std::array<Lane, kLanes> lanes;
+  for (size_t i = 0; i < kLanes; i++)
+    lanes[i] = {offset(from_ + i * kLane), offset(from_ + (i + 1) * kLane), candidates_[i].data()};
+  run_together(block, lanes);
   places_.clear();
-  for (Lane& lane : lanes_) {
-    run(lane);
-    for (size_t i = 0; i < lane.count; i++) places_.push_back(from_ + lane.candidates[i]);
+  for (size_t i = 0; i < kLanes; i++) {
+    while (lanes[i].at < lanes[i].end) step(block, lanes[i]);
+    for (const uint32_t* at = candidates_[i].data(); at != lanes[i].next; at++)
+      if (literals_.may_begin(text_, from_ + *at)) places_.push_back(from_ + *at);
   }
-  from_ = begin;
+  from_ += kLanes * kLane;
   return places_;
 }
 

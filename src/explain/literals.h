@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,21 +27,27 @@ class Literals {
   // How far a search goes on, by the last four bytes that it has seen.
   static constexpr unsigned kBits = 15;
   using Shifts = std::array<uint8_t, size_t{1} << kBits>;
+  static constexpr uint8_t kHit = 0x81;  // a word may begin here; if not, go on by one
 
  private:
   friend class LiteralScan;
   static void add_shifts(const std::string& word, Shifts& shifts);
   static constexpr unsigned kHeadBits = 14;
-  static uint32_t hash_of_head(uint64_t head);  // in lower case
+  static uint32_t hash_of_head(uint64_t head, unsigned bits);  // in lower case
   // A word by its first eight bytes.
   struct Entry {
     uint64_t head = 0;
     uint32_t word = 0;
   };
   bool begins(std::string_view text, size_t at, const Entry& entry, uint64_t head) const;
+  // Tells most places where no word begins by a table that stays in the processor's first cache.
+  static constexpr unsigned kHintBits = 15;
+  static uint32_t hint_of(uint64_t head) { return hash_of_head(head, kHintBits); }
+  bool may_begin(std::string_view text, size_t at) const;
 
   std::vector<std::string> words_;
   Shifts shifts_;
+  std::bitset<size_t{1} << kHintBits> hints_;
   std::vector<uint32_t> first_;  // by hash of the first eight bytes: where they begin in entries_
   std::vector<Entry> entries_;
 };
@@ -67,18 +74,17 @@ class LiteralScan {
   static constexpr size_t kLanes = 4;
   static constexpr size_t kLane = size_t{1} << 14;
   struct Lane {
-    size_t at = 0, end = 0;
-    size_t count = 0;
-    std::vector<uint32_t> candidates;  // from the block's begin
+    uint32_t at = 0, end = 0;  // from the block's begin
+    uint32_t* next = nullptr;  // candidate
   };
-  void step(Lane& lane) const;
-  void run(Lane& lane) const;
+  void step(const char* block, Lane& lane) const;
+  void run_together(const char* block, std::array<Lane, kLanes>& lanes) const;
 
   const Literals& literals_;
   Literals::Shifts shifts_;
   std::string_view text_;
   size_t from_ = 0, end_ = 0;
-  std::array<Lane, kLanes> lanes_;
+  std::array<std::vector<uint32_t>, kLanes> candidates_;
   std::vector<size_t> places_;
 };
 

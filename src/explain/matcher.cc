@@ -336,8 +336,9 @@ std::vector<Match> Matcher::find(std::string_view text) const {
     if (part == 0 || part == parts) return part == 0 ? 0 : text.size();
     return line_end(text, (text.size() - kEnd) / large * part);
   };
-  std::vector<std::vector<Match>> found(parts);
-  together(parts, [&](size_t part) {
+  std::vector<std::vector<Match>> found(parts + 1);
+  together(parts + 1, [&](size_t part) {
+    if (part == parts) return search_end(text, found[part]);
     Search search(*this, text, has_end && part == large);
     search_part(search, begin_of(part), begin_of(part + 1));
     found[part] = std::move(search.matches);
@@ -345,7 +346,6 @@ std::vector<Match> Matcher::find(std::string_view text) const {
   std::vector<Match> matches;
   for (std::vector<Match>& part : found)
     std::move(part.begin(), part.end(), std::back_inserter(matches));
-  search_end(text, matches);
   std::stable_sort(matches.begin(), matches.end(),
                    [](const Match& a, const Match& b) { return a.at < b.at; });
   return matches;
