@@ -160,11 +160,23 @@ const cuda::Build* scanned_patch_of(const cuda::Build& build) {
   return best;
 }
 
+// Of code that nobody has looked at, its toolkit tells what it cannot be.
+void judge_by_toolkit(const WantedMachine& wanted, Judged& judged) {
+  const auto& cuda = judged.build->cuda.version;
+  const int oldest = cuda ? cuda::oldest_target_of(*cuda) : 0;
+  for (const int sm : wanted.sms)
+    if (sm < oldest)
+      return add(judged, Fit::kNot,
+                 fmt::format("CUDA {} makes no code for compute capability {}", cuda->major,
+                             cuda::sm_text(sm)));
+  add(judged, Fit::kUnknown, "its code was not scanned");
+}
+
 void judge_code(const WantedMachine& wanted, Judged& judged) {
   if (wanted.sms.empty()) return;
   const cuda::Build* scanned =
       judged.build->is_scanned ? judged.build : scanned_patch_of(*judged.build);
-  if (!scanned) return add(judged, Fit::kUnknown, "its code was not scanned");
+  if (!scanned) return judge_by_toolkit(wanted, judged);
   const cuda::Build& build = *scanned;
   for (const int sm : wanted.sms) {
     bool runs = false, compiled = false, unknown = false;

@@ -203,6 +203,26 @@ def test_a_patch_that_was_not_scanned_is_judged_by_another(matrix):
     assert "2.14.0: may run" not in matrix("torch", "--for", "sm_30, x86_64", code=None).stdout
 
 
+TARGETS = {int(row[0]): int(row[1].replace(".", "")) for row in rows_of("cuda_targets.tsv")}
+
+
+def test_no_scanned_wheel_has_code_that_its_toolkit_cannot_make():
+    checked = 0
+    for row in RELEASES:
+        if row["code"] not in ("none", "?") and numbers(row["cuda"]):
+            checked += 1
+            assert min(int(code.rstrip("af")) for code in row["code"].split(",")) >= TARGETS[numbers(row["cuda"])[0]], row["wheel"]
+    assert checked > 50
+
+
+def test_code_that_nobody_scanned_is_none_that_the_toolkit_does_not_make(matrix):
+    unscanned = next(r for r in RELEASES if (r["distribution"], r["version"], r["platform"]) == ("torch", "2.3.1", "x86_64"))
+    assert unscanned["code"] == "?" and unscanned["cuda"] == "12.1"
+    done = matrix("torch==2.3.1", "--for", "sm_37, x86_64", code=1)
+    assert "CUDA 12 makes no code for compute capability 3.7" in done.stdout and "may run" not in done.stdout
+    assert "torch 2.3.1: may run" in matrix("torch==2.3.1", "--for", "sm_50, x86_64").stdout
+
+
 def test_minor_version_compatibility_is_said(matrix):
     text = matrix("tensorflow==2.21.0", "--for", "driver 535.104.05, x86_64").stdout
     assert "by minor-version compatibility: what it compiles for itself may need driver 555.42.02" in text

@@ -17,6 +17,9 @@ constexpr std::string_view kToolkits =
 constexpr std::string_view kMajors =
 #include "data/cuda_majors.inc"
     ;
+constexpr std::string_view kTargets =
+#include "data/cuda_targets.inc"
+    ;
 constexpr std::string_view kPtxVersions =
 #include "data/ptx_versions.inc"
     ;
@@ -72,6 +75,15 @@ std::string_view oldest_driver_for(CudaVersion cuda) {
   for (const TableRow& row : table_rows(kMajors, 2))
     if (parse_cuda_version(row[0])->major == cuda.major) return row[1];
   return full_driver_for(cuda);  // before minor-version compatibility
+}
+
+int oldest_target_of(CudaVersion cuda) {
+  for (const TableRow& row : table_rows(kTargets, 2))
+    if (parse_cuda_version(row[0])->major == cuda.major) {
+      const std::vector<int> capability = numbers(row[1]);
+      return 10 * capability[0] + capability[1];
+    }
+  return 0;
 }
 
 std::optional<CudaVersion> cuda_of_ptx(int major, int minor) {

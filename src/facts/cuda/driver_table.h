@@ -1,5 +1,6 @@
 // What a driver version can do, from tables of NVIDIA's documentation (data/cuda_*.tsv,
-// data/ptx_versions.tsv). What the tables do not know has no answer.
+// data/ptx_versions.tsv), and what its toolkits make code for. What the tables do not know has no
+// answer.
 #pragma once
 
 #include <compare>
@@ -30,6 +31,9 @@ std::optional<CudaVersion> cuda_of_driver(std::string_view driver);
 // that version (PTX). Empty: not in the tables.
 std::string_view oldest_driver_for(CudaVersion cuda);
 std::string_view full_driver_for(CudaVersion cuda);
+// The oldest compute capability (75 for 7.5) that toolkits of this major make code for; 0: not
+// known.
+int oldest_target_of(CudaVersion cuda);
 // The CUDA whose driver compiles this version of PTX.
 std::optional<CudaVersion> cuda_of_ptx(int major, int minor);
 // Whether this driver compiles it. Where a table has no answer, and of no driver ("") at all, it
