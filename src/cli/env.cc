@@ -43,9 +43,10 @@ Result<int> print_needs(const EnvOptions& options, World& world, const cuda::Gpu
   report.environment = world.python->prefix;
   report.python = world.python->version;
   report.needs = find_needs({world.tree, *world.python, world.distributions, host, variables});
-  auto of_processes = needs_of_processes(world, variables);
+  auto of_processes = needs_of_processes(world, variables, host, options.host);
   if (!of_processes) return tl::unexpected<Error>(of_processes.error());
-  for (NeededVariable& variable : *of_processes)
+  report.lacks_driver = of_processes->lacks_driver;
+  for (NeededVariable& variable : of_processes->variables)
     report.needs.variables.push_back(std::move(variable));
   const std::string text = options.format == "json" ? report::json(report)
                            : options.shell || options.format == "shell"

@@ -174,7 +174,7 @@ Result<void> examine_one(const DoctorOptions& options, World& world, const Seque
 
 // A GPU is there, or its driver is asked for: what happens after the imports counts too.
 Result<void> prepare_gpu(const DoctorOptions& options, const cuda::GpuHost& host, World& world) {
-  const bool asked = options.assume_gpu || !options.host.driver.empty() || !options.host.sm.empty();
+  const bool asked = options.assume_gpu || options.host.asks_gpu();
   return asked ? assume_gpu(world, host.has_driver()) : assume_gpu_that_is_there(world, host);
 }
 

@@ -40,14 +40,15 @@ class ProcessNeeds {
  public:
   ProcessNeeds(World& world, const VariableMap& variables) : world_(world), variables_(variables) {}
 
-  std::vector<NeededVariable> find() {
+  NeedsOfProcesses find(bool has_driver) {
+    has_driver_ = has_driver;
     for (const Distribution& distribution : world_.distributions.all())
       for (const std::string& path : distribution.native_files)
         installed_.try_emplace(last_part(path), path);
     clean();
     extend();
     openmp();
-    return std::move(needed_);
+    return {std::move(needed_), lacks_driver_};
   }
 
  private:
@@ -73,6 +74,7 @@ class ProcessNeeds {
   World& world_;
   VariableMap variables_;
   std::unordered_map<std::string, std::string> installed_;  // native files by name
+  bool has_driver_ = false, lacks_driver_ = false;
   std::vector<NeededVariable> needed_;
 };
 
@@ -229,6 +231,7 @@ std::set<std::string> ProcessNeeds::directories_of_missing(const report::Report&
 void ProcessNeeds::extend() {
   const auto modules = without_own_path();
   if (modules.empty()) return;
+  lacks_driver_ = !has_driver_;
   const report::Report before = look(modules, path());
   report::Report now = before;
   std::vector<std::string> added;
@@ -280,10 +283,14 @@ void ProcessNeeds::openmp() {
 
 }  // namespace
 
-Result<std::vector<NeededVariable>> needs_of_processes(World& world, const VariableMap& variables) {
-  if (auto assumed = assume_gpu(world, false); !assumed)
-    return tl::unexpected<Error>(assumed.error());
-  return ProcessNeeds(world, variables).find();
+Result<NeedsOfProcesses> needs_of_processes(World& world, const VariableMap& variables,
+                                            const cuda::GpuHost& host,
+                                            const cuda::AskedHost& asked) {
+  const bool has_driver = host.has_driver() || asked.asks_gpu();
+  if (has_driver)
+    if (auto assumed = assume_gpu(world, host.has_driver()); !assumed)
+      return tl::unexpected<Error>(assumed.error());
+  return ProcessNeeds(world, variables).find(has_driver);
 }
 
 }  // namespace cohabit

@@ -10,9 +10,18 @@
 
 namespace cohabit {
 
-// Simulates only where the files give a reason to. The world's machine has been read; from here on
-// it is examined as one with a GPU. The changes are judged: they clear what they are for and bring
-// no error.
-Result<std::vector<NeededVariable>> needs_of_processes(World& world, const VariableMap& variables);
+struct NeedsOfProcesses {
+  std::vector<NeededVariable> variables;
+  // Something was not looked at, since there is no driver here and none was asked for: what is
+  // opened when a GPU is used. Without a driver a library that is found all the same may end the
+  // process, where the framework would have gone on without it (onnxruntime's CUDA provider 1.22).
+  bool lacks_driver = false;
+};
+// Simulates only where the files give a reason to. The world's machine has been read; with a
+// driver, its own or one that is asked for, it is from here on examined as one with a GPU. The
+// changes are judged: they clear what they are for and bring no error.
+Result<NeedsOfProcesses> needs_of_processes(World& world, const VariableMap& variables,
+                                            const cuda::GpuHost& host,
+                                            const cuda::AskedHost& asked);
 
 }  // namespace cohabit

@@ -84,9 +84,9 @@ void NeededForRun::add(const NeededVariable& variable) {
 Result<void> NeededForRun::add_needed(const cuda::GpuHost& host) {
   const LaunchFacts facts{tree_, *world_.python, world_.distributions, host, variables_};
   for (const NeededVariable& variable : find_needs(facts).variables) add(variable);
-  auto of_processes = needs_of_processes(world_, variables_);
+  auto of_processes = needs_of_processes(world_, variables_, host, options_.host);
   if (!of_processes) return tl::unexpected<Error>(of_processes.error());
-  for (const NeededVariable& variable : *of_processes) add(variable);
+  for (const NeededVariable& variable : of_processes->variables) add(variable);
   return {};
 }
 

@@ -62,6 +62,10 @@ class Columns {
   std::vector<Row> rows_;
 };
 
+constexpr std::string_view kLacksDriver =
+    "No NVIDIA driver is here, so LD_LIBRARY_PATH for what is opened when a GPU is used is left "
+    "out; --driver 580, for the machine's version, asks for it.";
+
 Json dump_environment(const std::string& path, const std::string& python) {
   return {{"path", path}, {"python", python}};
 }
@@ -85,11 +89,13 @@ std::string full(const NeedsReport& report, bool colour) {
     tools.add(tool.name, printable(tool.path),
               printable(fmt::format("{}, for {}", tool.origin, tool.reader)));
   if (!report.needs.tools.empty()) text += "\nfound:\n" + tools.text(painter);
+  if (report.lacks_driver) text += fmt::format("\n{}\n", kLacksDriver);
   return text;
 }
 
 std::string shell(const NeedsReport& report) {
   std::string text;
+  if (report.lacks_driver) text += fmt::format("# {}\n", kLacksDriver);
   for (const NeededVariable& variable : report.needs.variables) {
     text += fmt::format("# {}\n", printable(variable.reason));
     text += shell_line(variable, false) + "\n";
@@ -108,6 +114,7 @@ std::string json(const NeedsReport& report) {
                                  {"setting", setting_name(variable.setting)},
                                  {"reason", variable.reason},
                                  {"source", variable.source}});
+  json["lacks_driver"] = report.lacks_driver;
   json["tools"] = Json::array();
   for (const FoundTool& tool : report.needs.tools)
     json["tools"].push_back({{"name", tool.name},

@@ -13,6 +13,7 @@ namespace cohabit::report {
 struct NeedsReport {
   std::string environment, python;
   LaunchNeeds needs;
+  bool lacks_driver = false;  // what only the use of a GPU needs was not looked for
 };
 std::string full(const NeedsReport& report, bool colour);
 // Lines for a shell: `eval "$(cohabit env --export)"`.

@@ -338,7 +338,9 @@ OPENED_BY_NAME = OPENED_BY_NAME.replace("S/", f"env/{SITE}/").replace(" S ", f" 
 
 def test_library_path_of_what_is_opened_by_name_later(cohabit: str, clean: dict[str, str], tmp_path: Path) -> None:
     casefile.build_world(OPENED_BY_NAME, tmp_path)
-    call_env = ["env", str(tmp_path / "env"), "--export"]
+    without_driver = call(cohabit, "env", str(tmp_path / "env"), "--export", variables=clean).stdout
+    assert without_driver.startswith("# No NVIDIA driver is here") and without_driver.count("\n") == 1
+    call_env = ["env", str(tmp_path / "env"), "--export", "--driver", "580"]
     done = call(cohabit, *call_env, variables=clean)
     assert seen_by_sh(done.stdout, "LD_LIBRARY_PATH", clean) == f"{tmp_path}/env/{SITE}/maker/solver/lib"
     assert "cannot open libcusolver.so.11" in done.stdout

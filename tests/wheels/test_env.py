@@ -23,7 +23,7 @@ def test_library_path_for_onnxruntime(cohabit: str) -> None:
     plain = real.run(["ldd", str(provider)]).stdout
     assert "not found" in plain
     code = f"import subprocess; print(subprocess.run(['ldd', {str(provider)!r}], capture_output=True, text=True).stdout)"
-    repaired = real.run([cohabit, "run", "--quiet", "--repair", "none", "--", str(home / "bin/python"), "-c", code])
+    repaired = real.run([cohabit, "run", "--quiet", "--driver", "580", "--repair", "none", "--", str(home / "bin/python"), "-c", code])
     places = {line.split()[0]: line.split()[2] for line in repaired.stdout.splitlines() if "=>" in line}
     for library in ("libcublasLt.so.12", "libcublas.so.12", "libcurand.so.10", "libcufft.so.11", "libcudart.so.12",
                     "libcudnn.so.9", "libnvrtc.so.12"):

@@ -62,6 +62,7 @@ struct AskedHost {
   std::string sm;                              // "8.6", "sm_86", "86"
   std::string memory;                          // "24GiB", "24000 MB", "24"
   std::string memory_option = "--gpu-memory";  // by which it was asked for
+  bool asks_gpu() const { return !driver.empty() || !sm.empty(); }
 };
 Result<void> ask_for(const AskedHost& asked, GpuHost& host);
 
