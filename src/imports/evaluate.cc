@@ -238,7 +238,6 @@ constexpr std::string_view kOtherBuiltins[] = {"BlockingIOError",
                                                "credits",
                                                "delattr",
                                                "divmod",
-                                               "exit",
                                                "format",
                                                "hash",
                                                "help",
@@ -248,7 +247,6 @@ constexpr std::string_view kOtherBuiltins[] = {"BlockingIOError",
                                                "license",
                                                "oct",
                                                "pow",
-                                               "quit",
                                                "round",
                                                "sum"};
 
@@ -352,7 +350,7 @@ Ref Interpreter::evaluate_bool(const Expr& expression) {
   bool sure = true;
   for (size_t i = 0; i < expression.items.size(); i++) {
     Ref value = evaluate(*expression.items[i]);
-    if (!value) return nullptr;
+    if (!value) return !sure && forgive_exit() ? opaque_ : nullptr;
     const auto decided = truth(value);
     if (decided && *decided == wanted) {
       // Opaque or True: whatever the first part is, the whole is true.

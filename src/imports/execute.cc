@@ -99,6 +99,10 @@ bool Interpreter::exhausted() const {
 
 Flow Interpreter::execute(const Stmt& statement) {
   steps_++;
+  if (ended_) {
+    raised_ = ended_;
+    return Flow::kRaise;
+  }
   if (exhausted() || (step_limit_ && steps_ > step_limit_)) {
     raise("RecursionError", "the budget for one call is used up");
     return Flow::kRaise;
@@ -308,10 +312,24 @@ std::optional<bool> Interpreter::guess_again(const Expr& condition) {
   return std::nullopt;
 }
 
+// Where only a guess has led to the end of the process, the guess was wrong.
+bool Interpreter::forgive_exit() {
+  if (!ended_ && (!raised_is("SystemExit") || expects("SystemExit"))) return false;
+  ended_.reset();
+  clear_raised();
+  return true;
+}
+
 // A branch that was taken because the other was not known to be: an import that fails in it and
 // that nobody expects to, says that the guess was wrong.
 Flow Interpreter::execute_guessed(Block block, uint32_t line) {
   const Flow flow = execute(block);
+  if (flow == Flow::kRaise && forgive_exit()) {
+    guess_names(block);
+    frames_.back().line = line;
+    undecided("condition, and without it the process ends");
+    return Flow::kNext;
+  }
   if (flow != Flow::kRaise || !raised_is("ImportError") || expects("ImportError")) return flow;
   const bool refused = raised_->refused;
   const std::string why = refused ? ": " + raised_->message : "";
@@ -602,6 +620,7 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
   }
   raised.declared = checks_version();
   raised.refused = !handling_.empty() && handling_.back().refused;
+  raised.in_import = is_importing();
   raised_ = std::move(raised);
   if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
       !raised_is("SystemExit") && !raised_->declared) {

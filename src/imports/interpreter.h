@@ -31,8 +31,9 @@ struct Raised {
   std::string message;
   std::string file;
   uint32_t line = 0;
-  bool declared = false;  // the program itself says that it does not go with this version
-  bool refused = false;   // the loader did not take a library
+  bool declared = false;   // the program itself says that it does not go with this version
+  bool refused = false;    // the loader did not take a library
+  bool in_import = false;  // the code of a module, not the program's own, was running
 };
 
 class Interpreter {
@@ -114,6 +115,9 @@ class Interpreter {
   // --- exceptions
   Ref raise(std::string_view builtin, std::string message);           // always null
   Ref raise_declared(std::string_view builtin, std::string message);  // see Raised::declared
+  Ref raise_exit(Ref status);                                         // SystemExit; null or None: 0
+  // The process ends by `call`, which no handler can catch: nothing more is run.
+  Ref end_process(std::string call);
   void clear_raised() { raised_.reset(); }
   const std::optional<Raised>& raised() const { return raised_; }
   bool raised_is(std::string_view builtin) const;
@@ -200,6 +204,7 @@ class Interpreter {
   Flow execute(const Stmt& statement);
   Flow execute_if(const Stmt& statement);
   Flow execute_guessed(Block block, uint32_t line);
+  bool forgive_exit();
   std::optional<bool> guess_again(const Expr& condition);
   Flow execute_for(const Stmt& statement);
   Flow execute_while(const Stmt& statement);
@@ -302,6 +307,10 @@ class Interpreter {
   void note_variable_asked(std::string_view name);
   void note_variable_set(Ref key, Ref value);
   void finish(const std::vector<Ref>& path);
+  void conclude();
+  bool is_importing() const;
+  bool ends_by_exit() const { return ended_ || raised_is("SystemExit"); }
+  bool is_own_exit();
 
   Finder& finder_;
   Images& images_;
@@ -323,6 +332,7 @@ class Interpreter {
   Sequence* meta_path_ = nullptr;
   std::vector<Frame> frames_;
   std::optional<Raised> raised_;
+  std::optional<Raised> ended_;                                // by what the process is over
   std::vector<Raised> handling_;                               // for a bare raise
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   uint64_t steps_ = 0, step_limit_ = 0;

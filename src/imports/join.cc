@@ -29,6 +29,8 @@ class Join {
     joined_.plan.failure = second_.failure;
     joined_.plan.failure_file = second_.failure_file;
     joined_.plan.failure_line = second_.failure_line;
+    joined_.plan.failure_declared = second_.failure_declared;
+    joined_.plan.failure_is_exit = second_.failure_is_exit;
     joined_.plan.importable = second_.importable;
     add_state();
     return std::move(joined_);

@@ -22,8 +22,15 @@ Ref sys_setdlopenflags(I& in, Ref, const A& a) {
 Ref sys_getdlopenflags(I& in, Ref, const A&) {
   return in.integer(in.dlopen_flags);
 }
-Ref sys_exit(I& in, Ref, const A&) {
-  return in.raise("SystemExit", "");
+Ref sys_exit(I& in, Ref, const A& a) {
+  return in.raise_exit(a.get(0));
+}
+Ref os_exit(I& in, Ref, const A& a) {
+  const Ref status = a.get(0, "status");
+  return in.end_process(fmt::format("os._exit({})", status ? in.display(status).value_or("") : ""));
+}
+Ref os_abort(I& in, Ref, const A&) {
+  return in.end_process("os.abort()");
 }
 Ref sys_intern(I& in, Ref, const A& a) {
   return a.get(0) ? a.get(0) : in.opaque();
@@ -410,6 +417,10 @@ constexpr ModelRow kRows[] = {
     {"sys.setdlopenflags", sys_setdlopenflags},
     {"sys.getdlopenflags", sys_getdlopenflags},
     {"sys.exit", sys_exit},
+    {"builtins.exit", sys_exit},
+    {"builtins.quit", sys_exit},
+    {"posix._exit", os_exit},
+    {"posix.abort", os_abort},
     {"sys.intern", sys_intern},
     {"sys.gettrace", returns_none},
     {"sys.settrace", returns_none},

@@ -248,6 +248,7 @@ void Interpreter::install_models(Module* module) {
 }
 
 Ref Interpreter::load_spec(const ModuleSpec& spec) {
+  if (ended_) return nullptr;
   if (Ref known = loaded_module(spec.name); known && known->type == Type::kModule) return known;
   Module* module = new_module(spec);
   module->state = Module::kRunning;
@@ -604,6 +605,7 @@ Ref Interpreter::raise(std::string_view builtin, std::string message) {
     raised.file = current_module()->spec.path;
     raised.line = frames_.back().line;
   }
+  raised.in_import = is_importing();
   if (raised.type) {
     auto* value = make<Instance>(raised.type);
     value->arguments = list({string(raised.message)}, Type::kTuple);
@@ -621,6 +623,30 @@ Ref Interpreter::raise_declared(std::string_view builtin, std::string message) {
   raise(builtin, std::move(message));
   raised_->declared = true;
   return nullptr;
+}
+
+Ref Interpreter::raise_exit(Ref status) {
+  const bool tells = status && status->type != Type::kNone;
+  raise("SystemExit", std::string(tells ? display(status).value_or("") : ""));
+  if (auto* value = as<Instance>(raised_->value, Type::kInstance)) {
+    value->arguments = list(tells ? std::vector{status} : std::vector<Ref>{}, Type::kTuple);
+    value->names["args"] = value->arguments;
+    value->names["code"] = tells ? status : none_;
+  }
+  return nullptr;
+}
+
+Ref Interpreter::end_process(std::string call) {
+  raise("", std::move(call));
+  ended_ = raised_;
+  return nullptr;
+}
+
+bool Interpreter::is_importing() const {
+  return std::any_of(frames_.begin(), frames_.end(), [](const Frame& frame) {
+    const std::string& name = frame.scope->module->spec.name;
+    return frame.scope->is_module() && !name.empty() && name != "__main__";
+  });
 }
 
 }  // namespace cohabit::python

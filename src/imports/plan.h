@@ -125,6 +125,7 @@ struct Plan {
   std::string failure_file;  // where it was raised
   uint32_t failure_line = 0;
   bool failure_declared = false;  // by a check of versions in the program itself
+  bool failure_is_exit = false;   // no error: a module asks for the end of the process
   // If that is a module that is not there: the top-level names that are, sorted.
   std::vector<std::string> importable;
   std::vector<std::string> problems;  // files that cannot be read or parsed, limits that were met

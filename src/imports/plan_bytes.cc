@@ -67,6 +67,7 @@ void visit_plan(Way& way, Whole& plan) {
   way.text(plan.failure_file);
   way.number(plan.failure_line);
   way.number(plan.failure_declared);
+  way.number(plan.failure_is_exit);
   visit_list(way, plan.importable);
   visit_list(way, plan.problems);
   visit_list(way, plan.events);

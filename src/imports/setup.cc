@@ -546,6 +546,38 @@ void Interpreter::finish(const std::vector<Ref>& path) {
     if (const std::string_view* text = text_of(added)) plan_.path_added.emplace_back(*text);
 }
 
+// A program's own decision, often about arguments that it was not given; not a failure of a module
+// that it imports.
+bool Interpreter::is_own_exit() {
+  if (!request_.imports.empty()) return false;
+  if (ended_) return !ended_->in_import;
+  const Instance* value = as<Instance>(raised_->value, Type::kInstance);
+  const bool tells = value && value->arguments && !value->arguments->items.empty();
+  return !raised_->in_import || !tells || !truth(value->arguments->items[0]).value_or(false);
+}
+
+void Interpreter::conclude() {
+  if (exhausted())
+    plan_.problems.push_back("the program asks for more work on import than the plan may do");
+  const std::optional<Raised> end = ended_ ? ended_ : raised_;
+  if (!end || exhausted()) return;
+  std::string words = end->message;
+  if (!ended_) {
+    words = end->type ? end->type->name : "an exception";
+    if (!end->message.empty()) words += ": " + end->message;
+  }
+  if (ends_by_exit() && is_own_exit()) {
+    plan_.undecided.push_back({end->file, end->line, "the program ends here: " + words});
+    return;
+  }
+  plan_.failure = std::move(words);
+  plan_.failure_file = end->file;
+  plan_.failure_line = end->line;
+  plan_.failure_declared = end->declared;
+  plan_.failure_is_exit = ends_by_exit();
+  if (raised_is("ModuleNotFoundError")) plan_.importable = finder_.names_in(finder_.path());
+}
+
 Plan Interpreter::run() {
   auto* scope = make<Scope>();
   auto* nobody = new_module({"", ModuleKind::kBuiltin, "", {}});
@@ -558,19 +590,7 @@ Plan Interpreter::run() {
   const std::vector<Ref> path(sys_path_->items.begin(), sys_path_->items.end());
   run_program();
   finish(path);
-  if (exhausted()) {
-    plan_.problems.push_back("the program asks for more work on import than the plan may do");
-  } else if (raised_is("SystemExit")) {
-    // A program's own decision: often about arguments that it was not given.
-    plan_.undecided.push_back({raised_->file, raised_->line, "the program ends here: SystemExit"});
-  } else if (raised_) {
-    plan_.failure = std::string(raised_->type ? raised_->type->name : "an exception") +
-                    (raised_->message.empty() ? "" : ": " + raised_->message);
-    plan_.failure_file = raised_->file;
-    plan_.failure_line = raised_->line;
-    plan_.failure_declared = raised_->declared;
-    if (raised_is("ModuleNotFoundError")) plan_.importable = finder_.names_in(finder_.path());
-  }
+  conclude();
   frames_.pop_back();
   return std::move(plan_);
 }

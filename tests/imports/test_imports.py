@@ -287,6 +287,20 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "        if self not in sys.meta_path:\n            sys.meta_path.append(self)\n"
                   "Vendor('m_other').install()\nVendor('m_pkg').install()\nimport m_pkg.part\nimport m_b\n",
         "m_pkg/__init__.py": "", "m_real.py": "", "m_b.py": ""},
+    "a module that ends the process": {
+        "app.py": "import m_a\nimport m_end\nimport m_x\n", "m_a.py": "",
+        "m_end.py": "from sys import exit as leave\nleave(3)\nimport m_x\n", "m_x.py": ""},
+    "a module that raises SystemExit": {
+        "app.py": "try:\n    import m_end\nexcept Exception:\n    pass\nimport m_x\n",
+        "m_end.py": "raise SystemExit\n", "m_x.py": ""},
+    "a module whose end is caught": {
+        "app.py": "for name in 'm_end', 'm_quit':\n    try:\n        __import__(name)\n    except SystemExit as end:\n"
+                  "        if end.code == 4:\n            import m_a\nimport m_b\n",
+        "m_end.py": "import sys\nsys.exit('no licence')\n", "m_quit.py": "exit(4)\n", "m_a.py": "", "m_b.py": ""},
+    "an end in a branch that was guessed": {
+        "app.py": "import os, sys\nif os.getpid():\n    pass\nelse:\n    sys.exit()\nos.getpid() or os._exit(1)\n"
+                  "if os.getpid():\n    pass\nelse:\n    os.abort()\nimport m_b\n",
+        "m_b.py": ""},
     "a failing submodule is forgotten": {
         "app.py": "for _ in range(2):\n    try:\n        import m_bad\n    except ImportError:\n        import m_ok\n",
         "m_bad.py": "import m_before\nimport m_gone\n", "m_before.py": "", "m_ok.py": ""},
@@ -304,7 +318,7 @@ ASK = ("import sys, json\nfailure, order = None, []\n"
        "import importlib.util\nfrom_file = importlib.util.spec_from_file_location\n"
        "def listen(name, *rest, **more):\n    order.append(name)\n    return from_file(name, *rest, **more)\n"
        "importlib.util.spec_from_file_location = listen\n"
-       "try:\n    import app\nexcept Exception as error:\n    failure = type(error).__name__\n"
+       "try:\n    import app\nexcept BaseException as error:\n    failure = type(error).__name__\n"
        "print(json.dumps([list(dict.fromkeys(order)), failure]))")
 
 
@@ -336,6 +350,39 @@ def test_plan_imports_what_python_does(name: str, cohabit: str, tmp_path: Path) 
     planned = [m["name"] for m in plan["modules"] if m["name"].startswith("m_")]
     assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
     assert (plan["failure"] or {"error": ""})["error"].split(":")[0] == (failure or "")
+
+
+# No handler catches them, and nothing is run at the end.
+ENDS = {"os._exit(0)": "import os\nos._exit(0)\n", "os._exit(7)": "from os import _exit as end\nend(status=7)\n",
+        "os.abort()": "def leave():\n    import os\n    os.abort()\nleave()\n"}
+
+
+@pytest.mark.parametrize("call", ENDS)
+def test_plan_ends_where_the_process_does(call: str, cohabit: str, tmp_path: Path) -> None:
+    write({"app.py": "import contextlib, m_a\ntry:\n    with contextlib.suppress(BaseException):\n        import m_end\n"
+                     "except:\n    import m_x\nfinally:\n    import m_x\n",
+           "m_end.py": ENDS[call] + "import m_x\n", "m_a.py": "", "m_x.py": "import m_y\n", "m_y.py": ""}, tmp_path)
+    plan_file = tmp_path / "plan.json"
+    said = ask([cohabit, "doctor", sys.executable, "--imports", "app,m_y", "--plan", str(plan_file)], tmp_path)
+    plan = json.loads(plan_file.read_text())
+    assert [m["name"] for m in plan["modules"] if m["name"].startswith("m_")] == ["m_a", "m_end"]
+    line = len(ENDS[call].splitlines()) - (call == "os.abort()")
+    assert plan["failure"] == {"error": call, "at": {"file": str(tmp_path / "m_end.py"), "line": line}}
+    assert f"error[PY302]: the process ends in line {line} of m_end.py, by {call}, when" in said
+    assert said.strip().endswith("import app; import m_y: unsound")
+
+
+@pytest.mark.parametrize("text, failure", [("import sys\nsys.exit(3)\n", "SystemExit: 3"), ("raise SystemExit\n", ""),
+                                           ("import sys\nsys.exit(sys.argv)\n", "SystemExit"), ("import os\nos._exit(0)\n", "os._exit(0)")])
+def test_program_that_a_module_ends(text: str, failure: str, cohabit: str, tmp_path: Path) -> None:
+    """Where the module does it without an error, the program may mean it: that is noted."""
+    write({"main.py": "import m_end\nimport m_x\n", "m_end.py": text, "m_x.py": ""}, tmp_path)
+    plan_file = tmp_path / "plan.json"
+    ask([cohabit, "doctor", sys.executable, str(tmp_path / "main.py"), "--plan", str(plan_file)], tmp_path)
+    plan = json.loads(plan_file.read_text())
+    assert [m["name"] for m in plan["modules"] if m["name"].startswith("m_")] == ["m_end"]
+    assert (plan["failure"] or {"error": ""})["error"].split(": [")[0] == failure
+    assert bool(failure) != ("the program ends here: SystemExit" in str(plan["undecided"]))
 
 
 def run_check(script: str, *arguments: str) -> None:

@@ -54,26 +54,40 @@ std::string how_to_bring(const python::Plan& plan, const std::string& module) {
                      near ? fmt::format(" (did you mean {}, which is there?)", *near) : "");
 }
 
+std::string what_happens(const python::Plan& plan) {
+  if (!plan.failure_is_exit) return plan.failure + " is raised";
+  return fmt::format("the process ends in line {} of {}, by {},", plan.failure_line,
+                     last_part(plan.failure_file), plan.failure);
+}
+
+Help what_to_see(const python::Plan& plan) {
+  if (const std::string module = missing_module(plan.failure); !module.empty())
+    return {how_to_bring(plan, module), "", Safety::kManual};
+  return {plan.failure_is_exit
+              ? "see that line: it asks for the end of the process, and what comes after is not "
+                "imported"
+              : "see that line: what it imports is not what it was written for",
+          "", Safety::kManual};
+}
+
 std::vector<Finding> check(const Case& examined) {
   if (!examined.plan || examined.plan->failure.empty()) return {};
   const python::Plan& plan = *examined.plan;
   Finding finding;
   finding.severity = Severity::kError;
   finding.certainty = plan.failure_declared ? Certainty::kDeclared : Certainty::kSimulated;
-  finding.headline = fmt::format("{} is raised{}", plan.failure, when_imported(examined));
+  finding.headline = what_happens(plan) + when_imported(examined);
   if (plan.failure_file.starts_with('/')) {  // else it is the statement itself
     finding.libraries.push_back({plan.failure_file, "", ""});
-    finding.evidence.push_back({"raised", fmt::format("raised in line {} of", plan.failure_line),
-                                "", plan.failure_file, -1, -1, ""});
+    finding.evidence.push_back(
+        {"raised",
+         fmt::format("{} in line {} of", plan.failure_is_exit ? "ends" : "raised",
+                     plan.failure_line),
+         "", plan.failure_file, -1, -1, ""});
   }
   for (Library& library : named_distributions(examined, plan.failure))
     finding.libraries.push_back(std::move(library));
-  if (const std::string module = missing_module(plan.failure); !module.empty()) {
-    finding.help.push_back({how_to_bring(plan, module), "", Safety::kManual});
-  } else {
-    finding.help.push_back(
-        {"see that line: what it imports is not what it was written for", "", Safety::kManual});
-  }
+  finding.help.push_back(what_to_see(plan));
   return {std::move(finding)};
 }
 
@@ -83,12 +97,14 @@ const Rule kPy302 = {
     "PY302",
     "import-fails",
     Severity::kError,
-    "The import would end with an ImportError, by the source alone.",
+    "The import would end with an ImportError, or end the process, by the source alone.",
     "  The modules' source was followed as Python would run it, and an ImportError, or an OSError "
     "of\n"
     "  a library that cannot be opened, reached the top: a module that is not installed, a name "
     "that\n"
-    "  another version has, an extension module whose libraries are not found.",
+    "  another version has, an extension module whose libraries are not found. So does a module "
+    "that\n"
+    "  ends the process where it is imported (sys.exit, os._exit, os.abort).",
     "  The program does not start.",
     "  paddle imports setuptools, which its metadata does not ask for: in an environment without "
     "it\n"
