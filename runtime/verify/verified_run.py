@@ -863,6 +863,13 @@ def tell_where(error):
         tell("raised", name)
 
 
+def in_words(error):
+    """As Python's last line has it; of a SystemExit the status that the process would end with."""
+    if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+        return "SystemExit with status %d" % ((error.code or 0) & 0xff)
+    return type(error).__name__ + (": " + str(error) if str(error) else "")
+
+
 def main():
     try:
         loaded = import_all()
@@ -877,7 +884,7 @@ def main():
         os._exit(1)
     except BaseException as error:
         tell_where(error)
-        tell("exception", type(error).__name__ + ": " + str(error))
+        tell("exception", in_words(error))
         os._exit(1)
     tell("done")
 

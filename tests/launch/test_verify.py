@@ -21,6 +21,10 @@ MODULES = {
     "crashing_module": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)\n",
     "hanging_module": "import time; time.sleep(100)\n",
     "leaving_module": "import os; os._exit(3)\n",
+    "bare_exit": "raise SystemExit\n",
+    "exit_with_status": "import sys\nsys.exit(259)\n",
+    "exit_with_words": "import sys\nsys.exit('no licence')\n",
+    "bare_error": "raise KeyError\n",
     # Has the name of a framework whose matrix product is checked.
     "paddle": "def ones(shape): return shape\ndef matmul(a, b): return [[0]]\n",
 }
@@ -30,6 +34,10 @@ OUTCOMES = {
     "crashing_module": ("signal", 'signal 11 (Segmentation fault) at "import crashing_module"'),
     "hanging_module": ("hang", 'still at "import hanging_module" when its time was over'),
     "leaving_module": ("exception", 'exit code 3 at "import leaving_module"'),
+    "bare_exit": ("exception", 'SystemExit with status 0, at "import bare_exit"'),
+    "exit_with_status": ("exception", 'SystemExit with status 3, at "import exit_with_status"'),
+    "exit_with_words": ("exception", 'SystemExit: no licence, at "import exit_with_words"'),
+    "bare_error": ("exception", 'KeyError, at "import bare_error"'),
     "paddle": ("wrong-result", "a computed value is not the right one: a product of matrices gives 0.0, not 64, at "
                '"compute with paddle on cpu: product"'),
 }
