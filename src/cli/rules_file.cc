@@ -10,12 +10,25 @@
 #include "report/printable.h"
 
 namespace cohabit {
+namespace {
+
+bool is_text(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](unsigned char c) {
+    return (c < ' ' && c != '\n' && c != '\r' && c != '\t') || c == 0x7f;
+  });
+}
+
+}  // namespace
 
 Result<Repair> read_rules_file(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return tl::unexpected<Error>(text.error());
+  if (!is_text(*text))
+    return fail(fmt::format(
+        "{} is no file of rules: it has bytes that are no text (`cohabit fix --write` writes one)",
+        report::printable(path)));
   auto repair = parse_rules(*text);
-  if (!repair) return fail(fmt::format("{}: {}", path, repair.error().message));
+  if (!repair) return fail(fmt::format("{}: {}", path, report::printable(repair.error().message)));
   if (!text->ends_with('\n'))
     return fail(fmt::format(
         "{}: the end of the last line is missing, \"{}\": the file is cut off; write it again "

@@ -193,6 +193,16 @@ def test_dry_run_can_be_pasted_and_writes_nothing(cohabit: str, rules: str, tmp_
     assert pasted.stdout == "['b c', 'a  b;c', \"it's\", '$HOME']\n", pasted.stderr
 
 
+def test_no_bytes_of_what_is_no_file_of_rules_are_shown(cohabit: str, tmp_path: Path) -> None:
+    for text, words in ((Path("/bin/true").read_bytes(), "is no file of rules: it has bytes that are no text"),
+                        (b"cohabit-rules 1\npreload a\x1b[1m\n", "is no file of rules: it has bytes that are no text"),
+                        (b"\xffule\n", 'not with "\\xffule"'), (b"cohabit-rules 1\n\xc3\n", 'not a rule: "\\xc3"')):
+        (tmp_path / "rules").write_bytes(text)
+        done = run(cohabit, "--repair", str(tmp_path / "rules"), "--", "true")
+        assert done.returncode == 125 and words in done.stderr, done.stderr
+        assert done.stderr.isascii() and done.stderr.strip().isprintable()
+
+
 def test_own_failures_and_the_commands(cohabit: str, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("something else\n")
     (tmp_path / "not-executable").write_text("")
