@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <stdio_ext.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,9 +61,12 @@ std::map<std::string, std::string> own_variables(const std::string& root) {
 
 Result<void> print_report(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0)
-    return fail(fmt::format("cannot write the report: {}", std::strerror(errno)));
-  return {};
+  if (written && std::fflush(stdout) == 0) return {};
+  auto failure = fail(fmt::format("cannot write the report: {}", std::strerror(errno)));
+  // Said once: nothing is left that main() would fail to write too.
+  __fpurge(stdout);
+  std::clearerr(stdout);
+  return failure;
 }
 
 bool wants_colour() {

@@ -1,6 +1,7 @@
 """The command itself, as it is linked."""
 import re
 import subprocess
+import sys
 
 
 def test_it_needs_only_the_c_library(cohabit):
@@ -22,6 +23,14 @@ def test_wrong_arguments_get_the_nearest_option(cohabit):
                          (["replay", "x", "--bindingz=y"], "--bindings")):
         done = subprocess.run([cohabit, *words], capture_output=True, text=True)
         assert done.returncode == 2 and f"did you mean {meant}?" in done.stderr, done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_said_once(cohabit):
+    for words in (["fix", sys.executable, "--imports", "json"], ["doctor", sys.executable, "--imports", "json"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([cohabit, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2
+        assert done.stderr.count("No space left on device") == done.stderr.count("cannot write") == 1, done.stderr
 
 
 def test_an_empty_list_of_imports_is_refused(cohabit, tmp_path):
