@@ -36,11 +36,14 @@ LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simula
   return loaded;
 }
 
+bool loads_broken(const LoadedFiles& loaded, const Finding& finding) {
+  return std::any_of(finding.broken.begin(), finding.broken.end(),
+                     [&](const std::string& path) { return loaded.contains(path); });
+}
+
 void note_broken(const LoadedFiles& loaded, report::Report& report, report::Order& order) {
   for (Finding& finding : report.findings) {
-    if (std::none_of(finding.broken.begin(), finding.broken.end(),
-                     [&](const std::string& path) { return loaded.contains(path); }))
-      continue;
+    if (!loads_broken(loaded, finding)) continue;
     order.findings.push_back(finding.id);
     if (finding.severity == Severity::kError) order.phase = report::kAtImport;
     if (!finding.imports.empty() || !finding.program.empty()) continue;

@@ -14,6 +14,8 @@ namespace cohabit {
 using LoadedFiles = std::unordered_set<std::string_view>;
 LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simulation);
 
+// Whether one of the files that the finding calls broken is among them.
+bool loads_broken(const LoadedFiles& loaded, const Finding& finding);
 // What was found broken in the environment belongs to the orders that load it.
 void note_broken(const LoadedFiles& loaded, report::Report& report, report::Order& order);
 // Which findings about files are of importance to this process (Finding::reach).

@@ -7,6 +7,7 @@
 
 #include "cli/arguments.h"
 #include "cli/asked_modules.h"
+#include "cli/loaded_files.h"
 #include "cli/order_plans.h"
 #include "facts/trace/recorded_machine.h"
 #include "findings/fingerprint.h"
@@ -197,13 +198,31 @@ std::string RepairCase::keep(const Finding& finding, report::RepairReport& repor
   return known->second;
 }
 
-// What files and metadata alone say: nothing that a launch could clear.
+// The modules of its plan, and what it opens.
+LoadedFiles files_of(const Order& order) {
+  LoadedFiles files;
+  if (order.plan)
+    for (const python::PlannedModule& module : order.plan->modules) files.insert(module.path);
+  for (const LoaderCall& call : order.trace.calls)
+    if (call.name) files.insert(*call.name);
+  return files;
+}
+
+// What files and metadata alone say: nothing that a launch could clear. An order that loads what is
+// broken is not sound.
 void RepairCase::add_environment_findings(report::RepairReport& report) {
   if (!about_) return;
   report::Report environment;
   about_->add_to(environment);
-  for (const Finding& finding : environment.findings)
-    if (finding.severity == Severity::kError) keep(finding, report);
+  for (const Finding& finding : environment.findings) {
+    if (finding.severity != Severity::kError) continue;
+    const std::string id = keep(finding, report);
+    for (size_t at = 0; at < report.orders.size(); at++) {
+      if (!loads_broken(files_of(orders_[at]), finding)) continue;
+      report.orders[at].findings.push_back(id);
+      report.orders[at].verdict = "unsound";
+    }
+  }
 }
 
 // What is to be cleared, each cause once, in the words of the first order that has it.
