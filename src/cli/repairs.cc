@@ -152,7 +152,9 @@ Result<void> RepairCase::prepare() {
       read_machine(world_.tree, world_.python->elf_machine, "", world_.python->elf_interpreter);
   if (request_.cache && request_.root.empty())
     world_.kept = KeptPlans::open(*world_.python, world_.distributions);
-  if (request_.effects) about_.emplace(world_, EnvironmentOptions());
+  EnvironmentOptions about;
+  about.variables = variables_;
+  if (request_.effects) about_.emplace(world_, std::move(about));
   plan_all();
   planned_ = orders_.size();
   return {};

@@ -86,7 +86,9 @@ Result<int> verify(const VerifyOptions& options) {
   const auto orders = orders_asked(options, world);
   if (!orders) return tl::unexpected<Error>(orders.error());
   report::Report about;
-  examine_environment(world, about, EnvironmentOptions());
+  EnvironmentOptions start;
+  start.variables = own_variables("");
+  examine_environment(world, about, std::move(start));
   number_findings(about);
   auto rows = verify_orders(world, *repair, *orders, options.request,
                             [&](VerifiedRow& row) { predict(world, *repair, about, row); });

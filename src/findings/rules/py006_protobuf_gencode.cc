@@ -24,6 +24,7 @@ struct Runtime {
   const Distribution* distribution = nullptr;
   PythonVersion version;
   bool is_native = false;                       // has the C implementation, and uses it
+  bool in_python = false;                       // a variable asks for that in Python
   std::function<bool(const std::string&)> has;  // "google/protobuf/internal/builder": a module?
 };
 
@@ -34,7 +35,10 @@ std::optional<Runtime> find_runtime(const EnvironmentCase& examined) {
   const auto version = PythonVersion::parse(runtime.distribution->version);
   if (!version) return std::nullopt;
   runtime.version = *version;
-  runtime.is_native = !runtime.distribution->native_files.empty();
+  const auto& variables = examined.options.variables;
+  const auto asked = variables.find("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION");
+  runtime.in_python = asked != variables.end() && asked->second == "python";
+  runtime.is_native = !runtime.distribution->native_files.empty() && !runtime.in_python;
   const std::string site = runtime.distribution->site + "/";
   runtime.has = [&examined, site](const std::string& path) {
     return examined.tree.stat(site + path + ".py") || examined.tree.stat(site + path);
@@ -131,8 +135,9 @@ Module read_module(const Runtime& runtime, std::string_view text) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
-    module.range.below_four |= line.find("_descriptor.FieldDescriptor(") != line.npos ||
-                               line.find("_descriptor.EnumValueDescriptor(") != line.npos;
+    if (!runtime.in_python)
+      module.range.below_four |= line.find("_descriptor.FieldDescriptor(") != line.npos ||
+                                 line.find("_descriptor.EnumValueDescriptor(") != line.npos;
     if (line.starts_with("from google.protobuf.internal import builder"))
       module.range.add({came_with("google.protobuf.internal.builder"), false, false});
     const std::string missing = missing_import(runtime, line);
@@ -356,10 +361,9 @@ const Rule kPy006 = {
     "  paddlepaddle 2.6.2 with protobuf 3.19.6, which has no google.protobuf.internal.builder.",
     "  Install a protobuf that all generated code of the environment takes (it is named, with who "
     "requires otherwise), or newer distributions.",
-    "  Without known imports a module that nothing imports counts as any other. "
-    "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION "
-    "is not\n"
-    "  looked at.",
+    "  Without known imports a module that nothing imports counts as any other. With\n"
+    "  PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python nothing refuses descriptors that are created "
+    "directly.",
     nullptr,
     check,
 };
