@@ -745,6 +745,10 @@ Flow Interpreter::execute_augmented(const Stmt& statement) {
     }
     return Flow::kNext;
   }
+  if (Dict* dict = as<Dict>(old, Type::kDict); dict && statement.op == Operator::kBitOr) {
+    dict_update(dict, value);
+    return Flow::kNext;
+  }
   Ref result = binary(statement.op, old, value);
   return result && assign(*statement.exprs[0], result) ? Flow::kNext : Flow::kRaise;
 }

@@ -107,6 +107,7 @@ class Interpreter {
   static Ref dict_get(const Dict* dict, std::string_view text);
   void dict_set(Dict* dict, Ref key, Ref value);
   void dict_set(Dict* dict, std::string_view text, Ref value);
+  void dict_update(Dict* dict, Ref other);
   void dict_erase(Dict* dict, Ref key);
   std::optional<std::string_view> display(Ref value);  // str()
   std::optional<bool> is_instance(Ref value, Ref types);
@@ -142,6 +143,7 @@ class Interpreter {
   const PlanRequest& request() { return request_; }
   Dict* sys_modules() { return sys_modules_; }
   Dict* environment() { return environment_; }
+  void note_variable_set(Ref key, Ref value);
   Sequence* sys_path() { return sys_path_; }
   static constexpr int kRtldNow = 2;
   int dlopen_flags = kRtldNow;
@@ -305,7 +307,6 @@ class Interpreter {
   void note(PlanEvent::Kind kind, size_t index);
   void note_sought(PlanEvent::Kind kind, std::string_view name);
   void note_variable_asked(std::string_view name);
-  void note_variable_set(Ref key, Ref value);
   void finish(const std::vector<Ref>& path);
   void conclude();
   bool is_importing() const;

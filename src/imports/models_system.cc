@@ -272,6 +272,12 @@ Ref os_getenv(I& in, Ref, const A& a) {
   return a.get(1, "default") ? a.get(1, "default") : in.none();
 }
 
+// os.environ does not know of it.
+Ref os_putenv(I& in, Ref, const A& a) {
+  if (a.get(0) && a.get(1)) in.note_variable_set(a.get(0), a.get(1));
+  return in.none();
+}
+
 Ref os_uname(I& in, Ref, const A&) {
   Instance* result = in.instance_of("object");
   result->names["sysname"] = in.string("Linux");
@@ -434,6 +440,7 @@ constexpr ModelRow kRows[] = {
     {"posix.listdir", os_listdir},
     {"os.fspath", returns_first},
     {"os.getenv", os_getenv},
+    {"os.putenv", os_putenv},
     {"os.listdir", os_listdir},
     {"posixpath.join", path_join},
     {"posixpath.dirname", path_dirname},

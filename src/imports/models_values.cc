@@ -499,12 +499,7 @@ Ref dict_pop(I& in, Ref self, const A& a) {
 Ref dict_update(I& in, Ref self, const A& a) {
   Dict* dict = dict_of(self);
   if (!dict) return in.none();
-  if (Dict* other = dict_of(a.get(0))) {
-    for (const auto& [key, value] : other->items) in.dict_set(dict, key, value);
-    dict->open |= other->open;
-  } else if (a.get(0)) {
-    dict->open = true;
-  }
+  if (a.get(0)) in.dict_update(dict, a.get(0));
   for (const auto& [name, value] : a.keywords) in.dict_set(dict, name, value);
   in.count_effect();
   return in.none();

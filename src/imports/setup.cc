@@ -315,11 +315,19 @@ void Interpreter::dict_erase(Dict* dict, Ref key) {
 void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
   if (dict == sys_modules_ || dict == environment_) effects_++;
   Str key(Type::kStr, text);
+  if (dict == environment_ && started_) note_variable_set(&key, value);
   if (Ref* known = dict->items.find(&key)) {
     *known = value;
   } else {
     dict->items[constant(keep(text))] = value;
   }
+}
+
+void Interpreter::dict_update(Dict* dict, Ref other) {
+  const Dict* added = as<Dict>(other, Type::kDict);
+  if (added && added != dict)
+    for (const auto& [key, value] : added->items) dict_set(dict, key, value);
+  dict->open |= !added || added->open;
 }
 
 Ref Interpreter::subscript(Ref object, Ref key) {

@@ -21,10 +21,17 @@ namespace {
 
 constexpr size_t kMostHelpful = 12;
 constexpr size_t kMostAlternatives = 4;
+constexpr size_t kMostPaths = 8;  // that are looked at for a library that is missing next
 
 // The smallest first, then the safest.
 std::tuple<size_t, int> rank_of(const Repair& repair) {
   return {repair.size(), risk_of(repair)};
+}
+
+bool adds_library_path(const Repair& repair) {
+  return std::any_of(repair.variables.begin(), repair.variables.end(), [](const auto& variable) {
+    return variable.first == "LD_LIBRARY_PATH" && !variable.second.empty();
+  });
 }
 
 bool is_before(const Repair& a, const Repair& b) {
@@ -78,6 +85,7 @@ class Search {
   bool has_every_order() const;
   bool helps(const Repair& repair);
   std::vector<Repair> helpful(const std::vector<Repair>& repairs);
+  void extend_library_paths();
   void search_launch();
   void search_safest_pairs();
   void search_pairs(const std::vector<Repair>& parts);
@@ -314,6 +322,27 @@ void Search::search_third(const std::vector<Repair>& parts) {
     if (consider(combine(base, part)) && result_.repairs.back().every_order) return;
 }
 
+// Where a library is found, the program goes on to the next one, which may be missing too.
+void Search::extend_library_paths() {
+  const Repair none;  // the variables are in the plan's start
+  size_t paths = 0;
+  for (size_t at = 0; planner_ && at < proposals_.size() && paths < kMostPaths; at++) {
+    if (!adds_library_path(proposals_[at])) continue;
+    paths++;
+    for (const size_t order : unsound_asked_) {
+      Variables environment = orders_[order].trace.start.environment;
+      apply_variables(proposals_[at], "", environment);
+      const size_t lane = orders_[order].lane;
+      const Order planned = planner_(orders_[order], environment, lane);
+      for (Repair& repair : propose_repairs(JudgedProcess(lanes_[lane], planned, none)))
+        if (adds_library_path(repair) &&
+            std::find(proposals_.begin(), proposals_.end(), repair) == proposals_.end())
+          proposals_.push_back(std::move(repair));
+    }
+  }
+  std::stable_sort(proposals_.begin(), proposals_.end(), is_before);
+}
+
 void Search::search_launch() {
   for (const Repair& repair : proposals_) consider(repair);
   if (!has_every_order()) search_safest_pairs();
@@ -403,6 +432,7 @@ SearchResult Search::run() {
   if (unsound_asked_.empty()) return std::move(result_);
   judge_more(more_.others);
   search_order();
+  extend_library_paths();
   search_launch();
   if (result_.repairs.empty()) judge_more(more_.alone);
   add_partial();

@@ -185,8 +185,11 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "import os\nif os.environ.get('M_SET') == 'yes':\n    import m_a\n"
                   "if 'M_UNSET' in os.environ:\n    import m_x\nos.environ['M_NEW'] = '1'\n"
                   "if os.getenv('M_NEW', '0') == '1':\n    import m_b\n"
-                  "if os.environ.setdefault('M_DEF', 'd') == 'd': import m_c\n",
-        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
+                  "if os.environ.setdefault('M_DEF', 'd') == 'd': import m_c\n"
+                  "os.environ |= {'M_OR': '1'}\nos.environ.update(M_WORD='1')\nos.putenv('M_PUT', '1')\n"
+                  "if os.environ.get('M_OR') == os.environ['M_WORD']: import m_d\n"
+                  "if os.environ.get('M_PUT'): import m_x\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_x.py": ""},
     "files decide": {
         "app.py": "import os, glob\nfrom pathlib import Path\nhere = os.path.dirname(os.path.abspath(__file__))\n"
                   "if os.path.exists(os.path.join(here, 'm_a.py')): import m_a\n"

@@ -424,10 +424,10 @@ def test_check_looks_at_what_a_program_sets(cohabit: str, env: Env, clean: dict[
     program = tmp_path / "gpu fix.py"
     program.write_text("import os\nimport hub\n"
                        "os.environ['LD_LIBRARY_PATH'] = '/usr/local/cuda/lib64'\n"
-                       "os.environ['CUDA_MODULE_LOADING'] = 'LAZY'\n"
-                       "os.environ['TF_GPU_THREAD_PER_CORE'] = '2'\n"
+                       "os.environ.update(CUDA_MODULE_LOADING='LAZY')\n"
+                       "os.putenv('TF_GPU_THREAD_PER_CORE', '2')\n"
                        "os.environ['PYTORCH_ALLOC_CONF'] = 'max_split_size_mb:128'\n"
-                       "os.environ['HUB_HOME'] = '/data'\n"
+                       "os.environ |= {'HUB_HOME': '/data'}\n"
                        "os.environ['MINE'] = 'secret'\n")
     variables = clean | {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}
     done = call(cohabit, "env", "--check", str(env.place), str(program), "--format", "json", variables=variables)

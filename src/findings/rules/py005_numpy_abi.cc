@@ -5,6 +5,7 @@
 // The second names the oldest NumPy that will do. The first fails under NumPy 2: not always in the
 // import (onnxruntime 1.16 prints a warning, and dies in the first run).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstring>
 #include <map>
@@ -133,6 +134,7 @@ struct Verdict {
   std::vector<std::string> bad;  // paths
   size_t good = 0;
   std::string oldest;  // that one of the bad ones asks for; empty: built with NumPy 1
+  bool takes_one_only = false, takes_two_only = false;  // of NumPy's majors, by some file
 };
 
 Verdict judge(const EnvironmentCase& examined, const Distribution& distribution, bool declared,
@@ -147,6 +149,8 @@ Verdict judge(const EnvironmentCase& examined, const Distribution& distribution,
     const auto oldest = PythonVersion::parse(build->oldest);
     const bool too_old = oldest && numpy < *oldest;
     const bool other_major = build->with_one && numpy.release().front() >= 2;
+    verdict.takes_one_only |= build->with_one;
+    verdict.takes_two_only |= oldest && oldest->release().front() >= 2;
     if (too_old) verdict.oldest = build->oldest;
     if (too_old || other_major)
       verdict.bad.push_back(path);
@@ -156,9 +160,24 @@ Verdict judge(const EnvironmentCase& examined, const Distribution& distribution,
   return verdict;
 }
 
+// Another NumPy is no way out where another package would not work with it.
+Help help_for(const EnvironmentCase& examined, const Distribution& distribution,
+              const std::string& version, const Verdict& verdict,
+              const std::vector<std::string>& against) {
+  const std::string wanted = verdict.oldest.empty() ? "numpy<2" : "numpy>=" + verdict.oldest;
+  if (against.empty())
+    return {fmt::format("install {}, or a version of {} that is built for this one", wanted,
+                        distribution.name),
+            installer_command(examined, "install", {wanted}), Safety::kUnsafe};
+  return {
+      fmt::format("install a version of {} that is built for NumPy {}; with {} {} would not work",
+                  distribution.name, version, wanted, fmt::join(against, ", ")),
+      "", Safety::kManual};
+}
+
 Finding describe(const EnvironmentCase& examined, const Distribution& distribution,
                  const Distribution& numpy, const std::string& version, const Verdict& verdict,
-                 Declared declared) {
+                 Declared declared, const std::vector<std::string>& against) {
   Finding finding;
   const bool certain = declared == Declared::kYes && verdict.bad.size() >= verdict.good;
   finding.severity = certain ? Severity::kError : Severity::kWarning;
@@ -179,10 +198,7 @@ Finding describe(const EnvironmentCase& examined, const Distribution& distributi
   if (declared != Declared::kYes)
     finding.evidence.push_back(
         fact("declared", distribution.name + " does not require NumPy: it may go on without"));
-  const std::string wanted = verdict.oldest.empty() ? "numpy<2" : "numpy>=" + verdict.oldest;
-  finding.help.push_back({fmt::format("install {}, or a version of {} that is built for this one",
-                                      wanted, distribution.name),
-                          installer_command(examined, "install", {wanted}), Safety::kUnsafe});
+  finding.help.push_back(help_for(examined, distribution, version, verdict, against));
   return finding;
 }
 
@@ -199,14 +215,31 @@ std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::strin
   const Distribution* numpy = examined.distributions.find("numpy");
   const auto version = PythonVersion::parse(numpy_version);
   if (!numpy || !version) return findings;
+  struct Judged {
+    const Distribution* distribution;
+    Declared declared;
+    Verdict verdict;
+  };
+  std::vector<Judged> all;
   for (const Distribution& distribution : examined.all()) {
     const std::string name = normal_name(distribution.name);
     if (distribution.is_conda_package || name == "numpy" || left_out.contains(name)) continue;
     if (distribution.native_files.empty()) continue;
     const Declared declared = declares_numpy(examined, distribution);
-    const Verdict verdict = judge(examined, distribution, declared != Declared::kNo, *version);
+    all.push_back({&distribution, declared,
+                   judge(examined, distribution, declared != Declared::kNo, *version)});
+  }
+  for (const auto& [distribution, declared, verdict] : all) {
     if (verdict.bad.empty()) continue;
-    findings.push_back(describe(examined, distribution, *numpy, numpy_version, verdict, declared));
+    std::vector<std::string> against;
+    for (const Judged& other : all)
+      if (other.distribution != distribution &&
+          (verdict.oldest.starts_with("2")
+               ? other.verdict.takes_one_only
+               : verdict.oldest.empty() && other.verdict.takes_two_only))
+        against.push_back(other.distribution->name);
+    findings.push_back(
+        describe(examined, *distribution, *numpy, numpy_version, verdict, declared, against));
   }
   return findings;
 }

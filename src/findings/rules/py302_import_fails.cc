@@ -63,11 +63,15 @@ std::string what_happens(const python::Plan& plan) {
 Help what_to_see(const python::Plan& plan) {
   if (const std::string module = missing_module(plan.failure); !module.empty())
     return {how_to_bring(plan, module), "", Safety::kManual};
-  return {plan.failure_is_exit
-              ? "see that line: it asks for the end of the process, and what comes after is not "
-                "imported"
-              : "see that line: what it imports is not what it was written for",
-          "", Safety::kManual};
+  const std::string line = plan.failure_file.starts_with('/')
+                               ? fmt::format("line {} of {}", plan.failure_line, plan.failure_file)
+                               : "that line";
+  return {
+      fmt::format("see {}: {}", line,
+                  plan.failure_is_exit
+                      ? "it asks for the end of the process, and what comes after is not imported"
+                      : "what it imports is not what it was written for"),
+      "", Safety::kManual};
 }
 
 std::vector<Finding> check(const Case& examined) {
