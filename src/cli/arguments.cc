@@ -45,8 +45,9 @@ Result<std::vector<std::string>> read_module_list(const std::string& text) {
 }
 
 std::string refuse_empty_list(const std::string& text) {
-  return text.find_first_not_of(" ,") == std::string::npos ? "it names no module; expected a,b"
-                                                           : "";
+  return text.find_first_not_of(" ,") == std::string::npos
+             ? "it names no module (a variable that is not set?); expected a,b"
+             : "";
 }
 
 std::map<std::string, std::string> own_variables(const std::string& root) {

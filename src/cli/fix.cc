@@ -162,9 +162,12 @@ void add_fix_command(CLI::App& app, int& exit_code) {
                       "Repair what this file imports, which ends in .py or .ipynb");
   command->add_option("arguments", options->arguments, "-- and the arguments of the program");
   command->add_option("-m", options->module, "Repair what `python -m MODULE` imports");
-  command->add_option("--imports", options->imports, "Repair this order: a,b");
-  command->add_option("--with", options->with,
-                      "Repair every order of these: a,b (default: the frameworks that are there)");
+  command->add_option("--imports", options->imports, "Repair this order: a,b")
+      ->check(refuse_empty_list);
+  command
+      ->add_option("--with", options->with,
+                   "Repair every order of these: a,b (default: the frameworks that are there)")
+      ->check(refuse_empty_list);
   command->add_option("--replay", options->replay, "Use this trace of `cohabit trace` instead");
   command->add_option("--root", options->root, "Read files below this directory");
   command->add_option("--format", options->format, "full or json")->capture_default_str();

@@ -183,7 +183,8 @@ void add_kernel_command(CLI::App& app, int& exit_code) {
                    "auto: what every order of ENV's frameworks needs, worked out at each start; "
                    "none, or a file of `cohabit fix --write`")
       ->capture_default_str();
-  command->add_option("--imports", options->imports, "Repair this order only: a,b");
+  command->add_option("--imports", options->imports, "Repair this order only: a,b")
+      ->check(refuse_empty_list);
   command->add_flag("--dry-run", options->dry_run, "Print the spec, and write nothing");
 
   options = std::make_shared<KernelOptions>();

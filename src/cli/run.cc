@@ -247,8 +247,10 @@ void add_run_command(CLI::App& app, int& exit_code) {
       "Exit code: the command's; 125 when Cohabit failed before the start, 126 and 127 when the\n"
       "command cannot be executed or found. COHABIT_PRELOAD=off switches changes of dlopen flags "
       "off.");
-  command->add_option("--imports", options->imports,
-                      "What the command imports, in order (default: worked out from its script)");
+  command
+      ->add_option("--imports", options->imports,
+                   "What the command imports, in order (default: worked out from its script)")
+      ->check(refuse_empty_list);
   command->add_option("--repair", options->repair, "auto, none, or a file of `cohabit fix --write`")
       ->capture_default_str();
   command->add_flag("--no-env", options->no_env,

@@ -112,10 +112,13 @@ void add_verify_command(CLI::App& app, int& exit_code) {
   command->add_option(
       "environment", options->environment,
       "A venv, conda or other prefix, or its interpreter (default: the active one)");
-  command->add_option("--imports", options->imports, "Run this order only: a,b");
-  command->add_option("--with", options->with,
-                      "Run each of these alone and every pair in both orders: a,b (default: the "
-                      "frameworks that are there)");
+  command->add_option("--imports", options->imports, "Run this order only: a,b")
+      ->check(refuse_empty_list);
+  command
+      ->add_option("--with", options->with,
+                   "Run each of these alone and every pair in both orders: a,b (default: the "
+                   "frameworks that are there)")
+      ->check(refuse_empty_list);
   command
       ->add_flag(
           "--ocr", options->ocr,

@@ -3,6 +3,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 
 def test_it_needs_only_the_c_library(cohabit):
     """It is run inside broken environments: any libstdc++ may be found there (ARCHITECTURE.md)."""
@@ -33,10 +35,16 @@ def test_a_report_that_cannot_be_written_is_said_once(cohabit):
         assert done.stderr.count("No space left on device") == done.stderr.count("cannot write") == 1, done.stderr
 
 
-def test_an_empty_list_of_imports_is_refused(cohabit, tmp_path):
+@pytest.mark.parametrize("words,option", [
+    ("doctor ENV", "--imports"), ("fix ENV", "--imports"), ("fix ENV", "--with"), ("verify ENV", "--imports"), ("verify ENV", "--with"),
+    ("kernel install --dry-run --env ENV", "--imports"), ("run", "--imports")])
+def test_an_empty_list_of_imports_is_refused(cohabit, tmp_path, words, option):
+    """`--imports "$MODULES"` of a variable that is not set is no wish for all of them."""
     for value in ("", " , "):
-        done = subprocess.run([cohabit, "doctor", tmp_path, "--imports", value], capture_output=True, text=True)
-        assert done.returncode == 2 and "names no module" in done.stderr, done.stderr
+        command = [cohabit, *words.replace("ENV", str(tmp_path)).split(), option, value]
+        done = subprocess.run([*command, *(["--", "true"] if words == "run" else [])], capture_output=True, text=True)
+        expected = 125 if words == "run" else 2  # of run any other code may be the command's
+        assert done.returncode == expected and f"{option}: it names no module" in done.stderr, (done.returncode, done.stderr)
 
 
 def test_a_root_that_is_not_there(cohabit, tmp_path):
