@@ -102,6 +102,16 @@ void add(Judged& judged, Fit fit, std::string reason) {
   judged.fit = std::max(judged.fit, fit);
 }
 
+// What is built where it is installed fits there, if it can be built.
+void judge_glibc(const WantedMachine& wanted, Judged& judged) {
+  const cuda::Build& build = *judged.build;
+  if (wanted.glibc.empty() || build.platform == "source") return;
+  if (build.glibc.empty())
+    add(judged, Fit::kUnknown, "its wheels' glibc is unknown");
+  else if (is_older(wanted.glibc, build.glibc))
+    add(judged, Fit::kNot, fmt::format("its wheels need glibc {}", build.glibc));
+}
+
 void judge_place(const WantedMachine& wanted, Judged& judged) {
   const cuda::Build& build = *judged.build;
   if (build.platform == "source")
@@ -113,8 +123,7 @@ void judge_place(const WantedMachine& wanted, Judged& judged) {
         build.pythons.empty()
             ? std::string("its Pythons are unknown")
             : fmt::format("it has no wheel for Python {}", cuda::python_text(wanted.python)));
-  if (!wanted.glibc.empty() && is_older(wanted.glibc, build.glibc))
-    add(judged, Fit::kNot, fmt::format("its wheels need glibc {}", build.glibc));
+  judge_glibc(wanted, judged);
 }
 
 void judge_driver(const WantedMachine& wanted, Judged& judged) {

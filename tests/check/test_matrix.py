@@ -186,6 +186,19 @@ def test_nothing_fits_says_why(matrix, ask):
     assert nearest["fit"] == "not" and nearest["reasons"] == ["it has no wheel for Python 3.8"]
 
 
+def test_a_glibc_that_nobody_knows_may_be_too_new(matrix, ask):
+    wanted = "driver 580.65.06, python 3.12, x86_64"
+    assert "2.14.*+cu132" in matrix("torch", "--for", wanted.replace("580.65.06", "600")).stdout
+    report = ask("torch==2.14", "--for", f"{wanted}, glibc 2.17")["frameworks"][0]["chosen"]
+    assert report and all(one["backend"] and one["fit"] == "unknown" for one in report)
+    assert all("its wheels' glibc is unknown" in one["reasons"] for one in report)
+    assert "may run" in matrix("torch==2.14", "--for", f"{wanted}, glibc 2.17").stdout
+    unknown = [row for row in RELEASES if row["glibc"] in ("-", "?") and row["platform"] == "x86_64"]
+    for row in unknown:
+        for one in ask(f"{row['distribution']}=={row['version']}", "--for", "x86_64, glibc 2.17", code=None)["frameworks"][0]["chosen"]:
+            assert one["fit"] != "runs" or one["source"] != row["wheel"], row
+
+
 def test_slips_in_a_machine_are_said(matrix) -> None:
     for slip, said in (("driver 535, driver 550", "second driver"), ("driver 2147483648", "no version that there is"), (" ", "no machine"),
                        ("python 3.10, python 3.11", "second Python"), ("x86_64, aarch64", "second processor: the first is x86_64")):
