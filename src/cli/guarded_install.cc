@@ -51,6 +51,7 @@ class Guard {
   Result<int> finish_kept(int status);
   void tell_worse(const Worse& worse, const KeptEnvironment& after) const;
   std::string way_back() const { return restore_command_of(environment_.prefix, kept_.name); }
+  void tell_dropped(std::vector<RunsAround::Broken>& broken);
   bool is_broken(const std::vector<PackageChange>& changes, const Distributions& after);
   std::vector<RunsAround::Broken> run_own(const std::vector<PackageChange>& packages) const;
   bool has_broken_altered() const;
@@ -66,6 +67,8 @@ class Guard {
   Store store_;
   bool starts_ = false;                            // the interpreter, before the install
   std::optional<std::set<std::string>> expected_;  // normal names of what would change
+  std::set<std::string> asked_;                    // those of them that the request names
+  bool has_dropped_ = false;                       // something that worked, as was asked for
   Examination before_;
   RunsAround runs_;
   Snapshot kept_;
@@ -89,7 +92,10 @@ bool Guard::is_refused() {
     return false;
   }
   expected_.emplace();
-  for (const ExpectedChange& change : outcome->changes) expected_->insert(normal_name(change.name));
+  for (const ExpectedChange& change : outcome->changes) {
+    expected_->insert(normal_name(change.name));
+    if (change.because.size() == 1) asked_.insert(normal_name(change.name));
+  }
   const Refusal refusal =
       refusal_of(outcome->findings, outcome->changes, environment_.distributions);
   for (const Finding* finding : refusal.findings)
@@ -168,16 +174,30 @@ void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) const {
     say_guarding("it came with: {}", culprit);
 }
 
+// Not what the user wants taken back, but what the user must hear of.
+void Guard::tell_dropped(std::vector<RunsAround::Broken>& broken) {
+  for (const RunsAround::Broken& one : broken) {
+    if (!one.is_dropped) continue;
+    has_dropped_ = true;
+    say_guarding(
+        "`{}` worked and is gone with {}, which was asked for: no installed file imports it, your "
+        "own code may need it",
+        one.what, report::package_change(one.blamed[0]));
+  }
+  std::erase_if(broken, [](const RunsAround::Broken& one) { return one.is_dropped; });
+}
+
 // Runs what worked before, as far as it comes to what has changed.
 bool Guard::is_broken(const std::vector<PackageChange>& changes, const Distributions& after) {
   if (!install_.verify) return false;
   std::vector<PackageChange> all = changes;
   for (const Altered& one : altered_) all.push_back(one.package);
-  const auto broken = runs_.run_after(environment_.python.executable, all, known());
+  auto broken = runs_.run_after(environment_.python.executable, all, known(), asked_);
   if (!broken) {
     say_guarding("not run again: {}", broken.error().message);
     return false;
   }
+  tell_dropped(*broken);
   std::set<std::string> culprits, others;
   for (const RunsAround::Broken& one : *broken) {
     say_guarding("`{}` worked and does not any more: {}", one.what, report::printable(one.how));
@@ -271,7 +291,8 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
   // What is known to be worse need not be run.
   if (worse.empty() && !has_lost_python() && !is_broken(changes, after->distributions) &&
       !brings_broken(changes, *examination) && !has_broken_altered()) {
-    say_guarding("nothing that was looked at is worse; take it back with `{}`", way_back());
+    say_guarding("nothing {}that was looked at is worse; take it back with `{}`",
+                 has_dropped_ ? "else " : "", way_back());
     return finish(status);
   }
   if (install_.force) return finish_kept(status);

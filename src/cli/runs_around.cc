@@ -9,6 +9,7 @@
 #include "base/rows.h"
 #include "cli/asked_modules.h"
 #include "cli/guarded_install.h"
+#include "cli/importers.h"
 #include "cli/used_distributions.h"
 #include "cli/verify_runs.h"
 #include "facts/python/requirement.h"
@@ -112,21 +113,53 @@ std::vector<Imports> RunsAround::add_own(const World& world, const InstalledFile
     for (const std::string& script : scripts_with_help(world, distribution))
       modules.push_back(script + std::string(kHelp));
     for (std::string& module : modules) {
-      if (!uses_.try_emplace(module, names).second) continue;  // a framework
-      own_.insert(module);
+      const bool is_new = uses_.try_emplace(module, names).second;
+      if (!is_new && !own_.contains(module)) continue;  // a framework
+      own_[module].insert(normal_name(distribution.name));
+      if (!is_new) continue;
       added.push_back({std::move(module)});
     }
   }
   return added;
 }
 
-// Its package is gone, or has no such module any more: that is what was installed, and who needs
-// the module is run too.
-bool RunsAround::has_left(const std::string& module, World& world) const {
+bool RunsAround::is_gone(const std::string& module, World& world) const {
   if (is_script(module))
     return !world.tree.stat(fmt::format("{}/bin/{}", world.python->prefix,
                                         module.substr(0, module.size() - kHelp.size())));
   return own_.contains(module) && !finder_of(world).find_dotted(module);
+}
+
+// With its package: that is what was installed, and who needs the module is run too.
+bool RunsAround::has_left(const std::string& module, World& world) const {
+  const auto owners = own_.find(module);
+  return owners != own_.end() && is_gone(module, world) &&
+         std::none_of(owners->second.begin(), owners->second.end(), [&](const std::string& owner) {
+           return world.distributions.find(owner) != nullptr;
+         });
+}
+
+// Its package is there and has it no more.
+void RunsAround::judge_gone(const std::string& module, const World& world,
+                            const InstalledFiles& files, const Names& asked, Broken& broken) const {
+  const Names& owners = own_.at(module);
+  broken.blamed.clear();
+  for (const PackageChange& change : broken.used)
+    if (owners.contains(normal_name(change.name)) && change.before != change.after)
+      broken.blamed.push_back(change);
+  const auto was_asked_for = [&](const std::string& owner) {
+    return asked.contains(owner) && std::any_of(broken.blamed.begin(), broken.blamed.end(),
+                                                [&](const PackageChange& change) {
+                                                  return normal_name(change.name) == owner;
+                                                });
+  };
+  broken.is_dropped = !broken.blamed.empty();
+  for (const std::string& owner : owners)
+    if (world.distributions.find(owner) && !was_asked_for(owner)) broken.is_dropped = false;
+  const std::string importer = is_script(module) ? "" : importer_of(world, files, module, owners);
+  if (importer.empty()) return;
+  broken.is_dropped = false;
+  broken.how += fmt::format("; {} imports it", importer);
 }
 
 std::vector<PackageChange> RunsAround::blamed_by(const VerifiedRun& run,
@@ -194,13 +227,14 @@ Result<void> RunsAround::run_before(const std::string& python,
 }
 
 Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
-    const std::string& python, const std::vector<PackageChange>& changes, Known known) {
+    const std::string& python, const std::vector<PackageChange>& changes, Known known,
+    const Names& asked) {
   const Tree tree("");
   World world(tree);
   if (auto read = read_world(world, python); !read) return tl::unexpected<Error>(read.error());
   for (const auto& [framework, names] : used_distributions(world))
     uses_[framework].insert(names.begin(), names.end());
-  for (const std::string& module : own_) add_required(world, uses_[module], true);
+  for (const auto& [module, owners] : own_) add_required(world, uses_[module], true);
   const auto used_by = [&](const Imports& imports) {
     std::vector<PackageChange> used;
     for (const PackageChange& change : changes)
@@ -226,6 +260,8 @@ Result<std::vector<RunsAround::Broken>> RunsAround::run_after(
     std::vector<PackageChange> blamed = blamed_by(row.run, used, world, files);
     broken.push_back(
         {statement_of(row.imports), row.run.detail, std::move(used), std::move(blamed)});
+    if (const std::string& module = row.imports[0]; own_.contains(module) && is_gone(module, world))
+      judge_gone(module, world, files, asked, broken.back());
   }
   return broken;
 }

@@ -32,14 +32,18 @@ class RunsAround {
     // Those of `used` that the exception itself speaks of: by a module's name in it, else by the
     // innermost file of its traceback. Empty: it tells of none.
     std::vector<PackageChange> blamed;
+    // Another version of its own package, which was asked for, has it no more, and no installed
+    // file imports it: that is said, and is no reason to take anything back.
+    bool is_dropped = false;
   };
   // Whether what an earlier guard has run may be taken for known: not where files have changed that
   // no list of an installer tells of.
   enum class Known { kMayBe, kNothing };
   // What worked before, comes to one of the changes, and does not work now. An exception that does
-  // not come again is told, and does not count.
+  // not come again is told, and does not count. `asked`: normal names of what the request names.
   Result<std::vector<Broken>> run_after(const std::string& python,
-                                        const std::vector<PackageChange>& changes, Known known);
+                                        const std::vector<PackageChange>& changes, Known known,
+                                        const std::set<std::string>& asked);
   // What cannot be imported of these distributions.
   static Result<std::vector<Broken>> run_own(const std::string& python,
                                              const std::vector<PackageChange>& packages,
@@ -51,14 +55,19 @@ class RunsAround {
   std::vector<std::vector<std::string>> add_own(const World& world, const InstalledFiles& files,
                                                 const std::set<std::string>& expected);
   void add_brought(const World& world, const InstalledFiles& files);
+  bool is_gone(const std::string& module, World& world) const;
   bool has_left(const std::string& module, World& world) const;
+  void judge_gone(const std::string& module, const World& world, const InstalledFiles& files,
+                  const std::set<std::string>& asked, Broken& broken) const;
   std::vector<PackageChange> blamed_by(const VerifiedRun& run,
                                        const std::vector<PackageChange>& used, const World& world,
                                        const InstalledFiles& files) const;
 
   Uses brought_;  // by normal name of a distribution: the top-level modules, before and after
   Uses uses_;     // by module: normal names of the distributions that its import comes to
-  std::set<std::string> own_;  // modules that are no frameworks
+  // Modules and scripts that are no frameworks, with the normal names of those that have them or
+  // name them as their entry points.
+  Uses own_;
   std::vector<std::vector<std::string>> worked_;
   std::map<std::string, std::string> verdicts_;
 };

@@ -313,6 +313,43 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
     assert world.differences(before, world.walk(root)) == {}
 
 
+@pytest.mark.parametrize("needed", ["", "in a function", "by its parent", "in tests", "comes along", "another package's"])
+def test_what_a_new_version_has_no_more_is_told_or_taken_back(call, tmp_path: Path, needed: str) -> None:
+    """numpy 2 has no numpy.array_api: its user asked for that only if numpy was named, and hears of it in any case."""
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    make_wheel(tmp_path, "one", "1.0", more={
+        "one/old.py": "import argparse\ndef main(): argparse.ArgumentParser().parse_args()\n",
+        "one-1.0.dist-info/entry_points.txt": "[console_scripts]\ntool-one = one.old:main\n"})
+    make_wheel(tmp_path, "lazy", "1.0", more={
+        "lazy/deep/__init__.py": {"in a function": "def f():\n    from one.old import main\n",
+                                  "by its parent": "try:\n    from one import old\nexcept ImportError: pass\n"}.get(needed, "old = 'one.old'\n"),
+        "lazy/tests/test_deep.py": "import one.old\n" if needed == "in tests" else ""})
+    make_wheel(tmp_path, "two", "1.0", ("one",))
+    call(root, "guard", "--", *install, "two", "lazy")
+    before = world.walk(root)
+    other = "[plugins]\nold = one.old\n" if needed == "another package's" else ""
+    if other:
+        make_wheel(tmp_path, "plugged", "1.0", ("one",), {"plugged-1.0.dist-info/entry_points.txt": other})
+        call(root, "guard", "--", *install, "plugged")
+        before = world.walk(root)
+    make_wheel(tmp_path, "one", "2.0", more={"one-2.0.dist-info/entry_points.txt": ""})
+    make_wheel(tmp_path, "two", "2.0", ("one>=2",))
+    is_kept = needed in ("", "in tests")
+    done = call(root, "guard", "--", *install, "-U", "two" if needed == "comes along" else "one", code=0 if is_kept else 1)
+    if is_kept:
+        for what in ("import one.old", "tool-one --help"):
+            assert f"`{what}` worked and is gone with one 1.0 -> 2.0, which was asked for" in done.stderr
+        assert "nothing else that was looked at is worse" in done.stderr and "does not any more" not in done.stderr
+        assert list(root.glob("lib/python3*/site-packages/one-2.0.dist-info"))
+        return
+    assert "`import one.old` worked and does not any more: ModuleNotFoundError: No module named 'one.old'" in done.stderr
+    assert ("lazy/deep/__init__.py imports it" in done.stderr) == (needed in ("in a function", "by its parent"))
+    assert "it came with: one 1.0 -> 2.0" in done.stderr
+    assert world.differences(before, world.walk(root)) == {}
+
+
 def test_what_the_exception_speaks_of_is_named_first(call, tmp_path: Path) -> None:
     root = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", root], check=True)
