@@ -202,6 +202,72 @@ def test_put_back_refuses_where_something_is_again(call, environment) -> None:
     assert environment.walk() == before
 
 
+def shared_directories_again(environment: world.Environment) -> None:
+    """An orphan's bytecode was all that was in __pycache__, and the next install makes both directories anew."""
+    put(environment, f"__pycache__/six.{TAG}.pyc", b"six")
+    put(environment, f"__pycache__/single.{TAG}.pyc", b"new")
+    put(environment, "old/new.py", b"new")
+    put(environment, "old/sub/new.py", b"new")
+
+
+def leave_shared_directories(environment: world.Environment) -> None:
+    (environment.site / f"__pycache__/beta.{TAG}.pyc").unlink()
+    put(environment, f"__pycache__/single.{TAG}.pyc", b"old")
+    put(environment, f"__pycache__/gone.{TAG}.pyc", b"gone")
+    leave_things(environment)
+
+
+def test_put_back_beside_what_is_there_again(call, environment) -> None:
+    leave_shared_directories(environment)
+    before = environment.walk()
+    report(call, environment)
+    assert not (environment.site / "__pycache__").exists()
+    shared_directories_again(environment)
+    present = environment.walk()
+    call(environment, "clean", "--undo")
+    after = environment.walk()
+    assert set(after) == set(before) | set(present)
+    expected = before | {name: row for name, row in present.items() if row[0] == "file"}
+    assert {name: row for name, row in after.items() if row[0] == "file"} == {
+        name: row for name, row in expected.items() if row[0] == "file"}
+    assert (environment.site / f"__pycache__/single.{TAG}.pyc").read_bytes() == b"new"
+    assert not list((environment.root / ".cohabit/cleaned").iterdir())
+
+
+def test_one_file_that_is_there_again_keeps_all_away(call, environment) -> None:
+    put(environment, "old/__pycache__/data", b"old")
+    leave_things(environment)
+    put(environment, f"old/__pycache__/more.{TAG}.pyc")
+    kept = put(environment, "half-1.0.dist-info/REQUESTED", b"")
+    report(call, environment, "--all")
+    put(environment, "old/__pycache__/data", b"new")
+    kept.parent.mkdir()
+    before = environment.walk()
+    done = call(environment, "clean", "--undo", code=2)
+    assert "old/__pycache__/data" in done.stderr and "half-1.0.dist-info" in done.stderr and "~orch" not in done.stderr
+    assert environment.walk() == before
+
+
+def test_a_merge_is_killed_at_every_change(call, environment, tmp_path) -> None:
+    """The next command completes it: nothing of either side is lost, at any instant."""
+    leave_shared_directories(environment)
+    call(environment, "clean")
+    shared_directories_again(environment)
+    away = environment.walk()
+    copy = tmp_path / "copy"
+    world.copy_of(environment.root, copy)
+    call(environment, "clean", "--undo")
+    merged = environment.walk()
+    world.copy_of(copy, environment.root)
+    step = 1
+    while call(environment, "clean", "--undo", variables={"COHABIT_TEST_KILL_AT": str(step)}, code=None).returncode == -signal.SIGKILL:
+        call(environment, "snapshots")
+        assert environment.walk() in (away, merged), step
+        world.copy_of(copy, environment.root)
+        step += 1
+    assert environment.walk() == merged and step > 15
+
+
 def test_a_failure_changes_nothing(call, environment) -> None:
     leave_things(environment)
     locked = environment.site / "~orch"

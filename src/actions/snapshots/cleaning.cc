@@ -29,6 +29,50 @@ bool is_there(const std::string& path) {
   return look_at(path, entry);
 }
 
+bool is_directory(const std::string& path) {
+  Entry entry;
+  return look_at(path, entry) && entry.kind == EntryKind::kDirectory;
+}
+
+// One thing, which is not mixed with another of its name: what pip was about to remove, and the
+// metadata of a distribution.
+bool is_whole(std::string_view name) {
+  return name.starts_with('~') || name.ends_with(".dist-info") || name.ends_with(".egg-info");
+}
+
+// Bytecode that is there again is as good, or better: Python made it from the source that is there.
+bool is_superseded(const std::string& kept, const std::string& place) {
+  Entry entry;
+  return place.ends_with(".pyc") && last_part(directory_of(place)) == "__pycache__" &&
+         look_at(place, entry) && entry.kind == EntryKind::kFile && !is_directory(kept);
+}
+
+// A directory that several share (site-packages/__pycache__) is soon there again.
+bool can_merge(const std::string& kept, const std::string& place) {
+  return is_directory(kept) && is_directory(place) && !is_whole(last_part(place));
+}
+
+void add_collisions(const std::string& kept, const std::string& place,
+                    std::vector<std::string>& collisions) {
+  if (!is_there(kept) || !is_there(place)) return;
+  if (can_merge(kept, place)) {
+    for (const std::string& name : Tree("").list(kept))
+      add_collisions(kept + "/" + name, place + "/" + name, collisions);
+  } else if (!is_superseded(kept, place)) {
+    collisions.push_back(place);
+  }
+}
+
+// What collides stays where it is. It needs no memory of how far it came.
+disk::Outcome<> bring_back(const std::string& kept, const std::string& place) {
+  if (!is_there(place)) return disk::rename(kept, place);
+  if (is_superseded(kept, place)) return disk::unlink(kept);
+  if (!can_merge(kept, place)) return {};
+  for (const std::string& name : Tree("").list(kept))
+    if (auto done = bring_back(kept + "/" + name, place + "/" + name); !done) return done;
+  return Tree("").list(kept).empty() ? disk::remove_directory(kept) : disk::Outcome<>();
+}
+
 // One cleaning, as its list says.
 class Cleaning {
  public:
@@ -44,7 +88,7 @@ class Cleaning {
   Result<void> set_state(std::string_view state);
   disk::Outcome<> move_away();
   disk::Outcome<> move_back();
-  // Where something is that was not put there by us.
+  // Where something is that was not put there by us, and that we cannot leave beside what we have.
   std::vector<std::string> taken() const;
   Result<void> remove() const;
 
@@ -114,17 +158,16 @@ disk::Outcome<> Cleaning::make_parents(const std::string& path) const {
 
 disk::Outcome<> Cleaning::move_back() {
   for (size_t i = 0; i < paths_.size(); i++) {
-    if (!is_there(kept(i)) || is_there(place(i))) continue;
+    if (!is_there(kept(i))) continue;
     if (auto made = make_parents(place(i)); !made) return made;
-    if (auto moved = disk::rename(kept(i), place(i)); !moved) return moved;
+    if (auto moved = bring_back(kept(i), place(i)); !moved) return moved;
   }
   return {};
 }
 
 std::vector<std::string> Cleaning::taken() const {
   std::vector<std::string> result;
-  for (size_t i = 0; i < paths_.size(); i++)
-    if (is_there(kept(i)) && is_there(place(i))) result.push_back(place(i));
+  for (size_t i = 0; i < paths_.size(); i++) add_collisions(kept(i), place(i), result);
   return result;
 }
 

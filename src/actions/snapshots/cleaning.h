@@ -23,7 +23,8 @@ std::string new_cleaning_name(const std::string& root);
 // `paths`: absolute, below the store's prefix. After a failure everything is where it was, or the
 // sentence says what is not.
 Result<void> put_away(Store& store, const std::string& id, const std::vector<std::string>& paths);
-// Fails, and changes nothing, if something is again where one of them belongs.
+// Fails, and changes nothing, if something is again where one of them belongs: directories that are
+// there again are merged, of bytecode the one that is there is kept.
 Result<void> put_back(Store& store, const std::string& id);
 // Removes them for good.
 Result<void> forget_cleaning(Store& store, const std::string& id);
