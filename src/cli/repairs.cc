@@ -225,6 +225,9 @@ void RepairCase::add_environment_findings(report::RepairReport& report) {
       report.orders[at].verdict = "unsound";
     }
   }
+  for (std::string& unknown : environment.unknowns)
+    if (std::find(report.unknowns.begin(), report.unknowns.end(), unknown) == report.unknowns.end())
+      report.unknowns.push_back(std::move(unknown));
 }
 
 // What is to be cleared, each cause once, in the words of the first order that has it.

@@ -2,6 +2,7 @@
 // only lines with ".so" are taken apart.
 #include "facts/python/distributions.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ void for_each_line(std::string_view text, Visit visit) {
 
 void read_headers(std::string_view text, Distribution& distribution) {
   MetadataHeaders headers = parse_metadata_headers(text);
-  distribution.has_metadata = true;
+  distribution.has_metadata = !headers.name.empty();
   distribution.name = std::move(headers.name);
   distribution.version = std::move(headers.version);
   distribution.requires_python = std::move(headers.requires_python);
@@ -173,6 +174,26 @@ void read_small_files(const Tree& tree, Distribution& distribution) {
     distribution.requires_dist = parse_egg_requirements(*wanted);
 }
 
+// What an installer has written and somebody has spoiled; what is not there is not missed: other
+// installers leave it out.
+std::vector<std::string> damage_of(const Tree& tree, const Distribution& distribution) {
+  std::vector<std::string> sentences;
+  if (!distribution.metadata.ends_with(".dist-info")) return sentences;
+  const auto add = [&](const std::string& path, const char* how, const std::string& unknown) {
+    sentences.push_back(fmt::format("{} is {}, so {}; install {} {} again", path, how, unknown,
+                                    distribution.name, distribution.version));
+  };
+  const std::string record = distribution.metadata + "/RECORD";
+  const auto list = tree.stat(record);
+  if (list && (!list->is_regular() || list->size == 0))
+    add(record, list->is_regular() ? "empty" : "no file",
+        fmt::format("nothing is known of the files of {}", distribution.name));
+  const std::string wheel = distribution.metadata + "/WHEEL";
+  if (const auto tags = tree.stat(wheel); tags && !tags->is_regular())
+    add(wheel, "no file", "installers stop at it");
+  return sentences;
+}
+
 }  // namespace
 
 struct Distributions::FileIds {
@@ -200,6 +221,10 @@ std::vector<std::string> native_names_of_record(std::string_view text) {
   return names;
 }
 
+void Distributions::add_problem(std::string sentence) {
+  if (problems_.size() < kMaxProblems) problems_.push_back(std::move(sentence));
+}
+
 void Distributions::read_site(const std::string& site) {
   std::vector<std::string> names = tree_.list(site);
   const auto place = names.empty() ? tree_.host_path(site) : std::nullopt;
@@ -223,13 +248,14 @@ void Distributions::read_site(const std::string& site) {
     if (status->is_directory()) headers += is_dist_info ? "/METADATA" : "/PKG-INFO";
     const Result<MappedFile> file = tree_.map(headers);
     if (file) read_headers(file->bytes().text().substr(0, kMaxHeader), distribution);
-    if (!file && problems_.size() < kMaxProblems) problems_.push_back(file.error().message);
+    if (!file) add_problem(file.error().message);
     read_directory_name(name == "EGG-INFO" ? site.substr(site.rfind('/') + 1) : name, distribution);
     if (status->is_directory()) {
       const auto installer = tree_.read_text(distribution.metadata + "/INSTALLER", kMaxSmallFile);
       distribution.installer = trim(installer.value_or(""));
       read_small_files(tree_, distribution);
       read_files(tree_, site, distribution);
+      for (std::string& sentence : damage_of(tree_, distribution)) add_problem(std::move(sentence));
     }
     all_.push_back(std::move(distribution));
   }
@@ -248,9 +274,8 @@ void Distributions::read_conda(const std::string& prefix) {
     const Result<MappedFile> file = tree_.map(distribution.metadata);
     const std::string_view text = file ? file->bytes().text() : std::string_view();
     CondaHandler handler(distribution, prefix);
-    if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler) &&
-        problems_.size() < kMaxProblems)
-      problems_.push_back("cannot read " + distribution.metadata + " as JSON");
+    if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler))
+      add_problem("cannot read " + distribution.metadata + " as JSON");
     if (distribution.is_requested) requested.insert(normal_name(distribution.name));
     if (!distribution.name.empty()) all_.push_back(std::move(distribution));
   }

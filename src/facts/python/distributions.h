@@ -60,6 +60,7 @@ class Distributions {
  private:
   struct FileIds;
 
+  void add_problem(std::string sentence);
   void read_site(const std::string& site);
   void read_conda(const std::string& prefix);
   void index();

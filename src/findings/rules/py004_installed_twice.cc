@@ -42,12 +42,13 @@ Finding twice(const EnvironmentCase& examined, const std::vector<const Distribut
   return finding;
 }
 
-Finding broken(const Distribution& distribution) {
+Finding broken(const Tree& tree, const Distribution& distribution) {
+  const bool is_there = tree.stat(distribution.metadata + "/METADATA").has_value();
   Finding finding;
   finding.severity = Severity::kWarning;
   finding.certainty = Certainty::kObserved;
-  finding.headline =
-      fmt::format("the metadata of {} cannot be read: it has no METADATA", label(distribution));
+  finding.headline = fmt::format("the metadata of {} cannot be read: {}", label(distribution),
+                                 is_there ? "its METADATA is damaged" : "it has no METADATA");
   finding.libraries.push_back(library_of(distribution, distribution.metadata));
   finding.evidence.push_back(fact("file", distribution.metadata, distribution.metadata));
   finding.help.push_back(
@@ -83,7 +84,8 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
   std::map<std::string, std::vector<const Distribution*>> copies;
   for (const Distribution& distribution : examined.all()) {
     const bool is_wheel = distribution.metadata.ends_with(".dist-info");
-    if (is_wheel && !distribution.has_metadata) findings.push_back(broken(distribution));
+    if (is_wheel && !distribution.has_metadata)
+      findings.push_back(broken(examined.tree, distribution));
     std::vector<const Distribution*>& group = copies[normal_name(distribution.name)];
     if (group.empty() || !is_same_installation(*group.front(), distribution))
       group.push_back(&distribution);
@@ -105,9 +107,9 @@ const Rule kPy004 = {
     "  Two descriptions (dist-info, egg-info, conda-meta) of one name, in one directory or in "
     "several "
     "of\n"
-    "  sys.path; a dist-info without METADATA; directories ~NAME that a stopped pip left. A note "
-    "where the\n"
-    "  versions are the same and for leftovers; else a warning.",
+    "  sys.path; a dist-info without METADATA, or with one that names nothing; directories ~NAME "
+    "that a\n"
+    "  stopped pip left. A note where the versions are the same and for leftovers; else a warning.",
     "  Files of both versions lie mixed, or another version is imported than the one that was "
     "just\n"
     "  installed: requirements are checked against one, and the other runs.",
