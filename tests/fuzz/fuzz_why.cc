@@ -45,7 +45,8 @@ constexpr size_t kMostFrames = 10;
 // In the order of their names.
 std::vector<std::string> mechanism_files() {
   std::set<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(COHABIT_SOURCE_DIR "/data/mechanisms"))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(COHABIT_SOURCE_DIR "/data/mechanisms"))
     paths.insert(entry.path());
   std::vector<std::string> texts;
   for (const auto& path : paths) {
