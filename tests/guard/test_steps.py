@@ -46,7 +46,7 @@ def test_it_is_kept_when_that_is_wanted(framework, call) -> None:
 
 
 def test_what_never_worked_does_not_count(framework, call) -> None:
-    framework.install("beta", "1.5", {"beta.py": b"import os\ndef useful(): os.abort()\n"})
+    framework.install("beta", "1.5", {"beta.py": b"import os\ndef useful(): os.kill(os.getpid(), 6)\n"})
     done = call(framework, "guard", "--", *installer(framework, DIES))
     assert runs(done.stderr) == 1 and "nothing that was looked at is worse" in done.stderr
 
@@ -63,7 +63,7 @@ def test_what_is_not_touched_is_not_run_again(framework, call) -> None:
 def test_what_comes_by_a_requirement_is_run(environment, call) -> None:
     """beta is no module that tensorflow imports, but libraries come so: by requirement alone."""
     environment.install("tensorflow", "1.0", {"tensorflow/__init__.py": b"import os\nif os.path.exists("
-                        b"__file__.replace('tensorflow/__init__.py', 'beta-2.0.dist-info')): os.abort()\n"}, ("middle",))
+                        b"__file__.replace('tensorflow/__init__.py', 'beta-2.0.dist-info')): os.kill(os.getpid(), 6)\n"}, ("middle",))
     environment.install("middle", "1.0", {"middle.py": b""}, ("beta>=1",))
     done = call(environment, "guard", "--", *installer(environment, 'environment.install("beta", "2.0", {"beta.py": b""})'),
                 code=1)
