@@ -16,11 +16,14 @@
 #include "base/say.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/examine.h"
+#include "cli/recorded.h"
 #include "explain/answer.h"
 #include "explain/evidence.h"
 #include "explain/log_text.h"
 #include "facts/host/machine.h"
 #include "facts/python/interpreter.h"
+#include "facts/trace/recorded_machine.h"
 #include "report/why.h"
 
 namespace cohabit {
@@ -51,6 +54,21 @@ Result<void> add_evidence(explain::Explanation& explanation, const std::string& 
   explain::look_at_environment(
       explanation, examined, read_machine(tree, python->elf_machine, "", python->elf_interpreter));
   return {};
+}
+
+// What the loader did in it, as `cohabit doctor --replay` judges it.
+std::vector<Finding> judge_run(const Trace& trace) {
+  const Tree tree("");
+  World world(tree);
+  (void)find_environment(world, trace.start.program);
+  world.machine = recorded_machine(tree, trace.start);
+  Sequence sequence;
+  sequence.imports = imports_of_command(trace.start.arguments);
+  sequence.program = title_of_command(trace.start.arguments);
+  sequence.trace = trace;
+  report::Report report;
+  if (!examine_sequence(world, sequence, report)) return {};
+  return std::move(report.findings);
 }
 
 explain::Explanation explain_log(const explain::LogText& log) {
@@ -96,6 +114,7 @@ Result<int> why_of_command(const WhyOptions& options) {
   // A program that is no Python has no environment.
   (void)add_evidence(explanation,
                      options.environment.empty() ? trace->start.program : options.environment);
+  if (!explanation.answers.empty()) explain::look_at_run(explanation, judge_run(*trace));
   say("\n{}", draw(options, explanation, STDERR_FILENO));
   return exit_code_of_process(status);
 }

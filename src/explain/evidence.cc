@@ -341,7 +341,53 @@ bool is_of_windows(const Answer& answer) {
   });
 }
 
+// A crash names no rule: any symbols that went to another library may be its reason.
+bool explains(const Finding& finding, const Mechanism& mechanism) {
+  if (finding.severity != Severity::kError || mechanism.code.empty()) return false;
+  return finding.code == mechanism.code ||
+         (finding.code.starts_with("CB") && mechanism.code.starts_with("CB"));
+}
+
+// The finding knows the modules' names, the mechanism does not.
+void put_first(Answer& answer, const Finding& finding) {
+  const Fix* general = answer.mechanism->fixes.data();
+  std::vector<ReadyFix> fixes;
+  for (const Help& help : finding.help)
+    if (!help.command.empty())
+      fixes.push_back({"", general->kind, help.text, help.command, help.safety});
+  if (fixes.empty()) return;
+  std::erase_if(answer.fixes, [&](const ReadyFix& fix) { return fix.text == general->text; });
+  answer.fixes.insert(answer.fixes.begin(), fixes.begin(), fixes.end());
+}
+
+void put_contradicted_last(Explanation& explanation) {
+  std::stable_sort(
+      explanation.answers.begin(), explanation.answers.end(), [](const Answer& a, const Answer& b) {
+        return (a.status == Status::kContradicted) < (b.status == Status::kContradicted);
+      });
+}
+
 }  // namespace
+
+void look_at_run(Explanation& explanation, const std::vector<Finding>& findings) {
+  for (Answer& answer : explanation.answers) {
+    size_t shown = 0;
+    for (const Finding& finding : findings) {
+      if (!explains(finding, *answer.mechanism) || shown == kShown) continue;
+      if (shown++ == 0) put_first(answer, finding);
+      answer.status = Status::kConfirmed;
+      answer.evidence.push_back(
+          fact("rule", fmt::format("this run: {}: {}", finding.code, finding.headline)));
+      for (const Library& library : finding.libraries)
+        answer.evidence.push_back(fact(
+            "library",
+            library.distribution.empty()
+                ? library.path
+                : fmt::format("{} ({} {})", library.path, library.distribution, library.version)));
+    }
+  }
+  put_contradicted_last(explanation);
+}
 
 void look_at_environment(Explanation& explanation, const EnvironmentCase& examined,
                          const Machine& machine) {
@@ -359,10 +405,7 @@ void look_at_environment(Explanation& explanation, const EnvironmentCase& examin
         answer.evidence.push_back(fact(std::string(check.kind), text));
     }
   }
-  std::stable_sort(
-      explanation.answers.begin(), explanation.answers.end(), [](const Answer& a, const Answer& b) {
-        return (a.status == Status::kContradicted) < (b.status == Status::kContradicted);
-      });
+  put_contradicted_last(explanation);
 }
 
 }  // namespace cohabit::explain

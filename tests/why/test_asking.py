@@ -151,6 +151,39 @@ def test_a_command_that_fails_is_explained(cohabit: str, environment) -> None:
     assert "missing-module" in after and "confirmed" in after and "tensorflow_of_nobody" in after
 
 
+SPLIT = [f"_ZN2aa2bb{name}Ev" for name in ("5Table3add", "5Table4find", "4Node4link", "5Table5clear")]
+
+
+@pytest.mark.parametrize("flags, split", [("ctypes.RTLD_GLOBAL", True), ("ctypes.RTLD_LOCAL", False)])
+def test_a_crash_is_held_against_what_the_loader_did(flags: str, split: bool, cohabit: str, environment, tmp_path: Path) -> None:
+    """Three of a library's four calls go to a copy that was opened globally: the run itself is judged, and doctor's help is given."""
+    def library(name: str, text: str, *more: str) -> Path:
+        (tmp_path / "x.c").write_text(text)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / name, tmp_path / "x.c", *more], check=True)
+        return tmp_path / name
+    def defined(names: list[str]) -> str:
+        return "".join(f"void {name}(void) {{}}\n" for name in names)
+    copy = library("libfirst.so", defined(SPLIT[:3]))
+    library("libsecond.so", defined(SPLIT))
+    consumer = library("libconsumer.so", "".join(f"void {name}(void);\n" for name in SPLIT)
+                       + "void use(void) { " + "".join(f"{name}(); " for name in SPLIT) + "}\n",
+                       "-L", str(tmp_path), "-lsecond", "-Wl,-rpath,$ORIGIN")
+    code = (f"import ctypes, os\nctypes.CDLL('{copy}', {flags})\nctypes.CDLL('{consumer}').use()\n"
+            "os.kill(os.getpid(), 11)\n")
+    done = subprocess.run([cohabit, "why", "--format", "json", "--", environment.root / "bin/python", "-c", code],
+                          capture_output=True, text=True, timeout=120)
+    answer = json.loads(done.stderr[done.stderr.index("{"):])["answers"][0]
+    assert (done.returncode, answer["mechanism"]) == (139, "symbol-leak-segv")
+    of_run = [row["text"] for row in answer["evidence"] if row["kind"] == "rule"]
+    if not split:
+        assert answer["status"] == "not-checkable" and not of_run
+        return
+    assert answer["status"] == "confirmed"
+    assert len(of_run) == 1 and of_run[0].startswith("this run: CB101: aa::bb is split between libsecond.so and libfirst.so for libconsumer.so")
+    assert [row["text"] for row in answer["evidence"] if row["kind"] == "library"] == [
+        str(tmp_path / name) for name in ("libconsumer.so", "libsecond.so", "libfirst.so")]
+
+
 # The failure is the last that it says; the most of what is before is not kept, and is counted. Twice as much, and the
 # gap has grown.
 @pytest.mark.parametrize("blocks", [500, 900])
