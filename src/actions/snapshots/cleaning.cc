@@ -57,7 +57,8 @@ void add_collisions(const std::string& kept, const std::string& place,
   if (!is_there(kept) || !is_there(place)) return;
   if (can_merge(kept, place)) {
     for (const std::string& name : Tree("").list(kept))
-      add_collisions(kept + "/" + name, place + "/" + name, collisions);
+      add_collisions(fmt::format("{}/{}", kept, name), fmt::format("{}/{}", place, name),
+                     collisions);
   } else if (!is_superseded(kept, place)) {
     collisions.push_back(place);
   }
@@ -69,7 +70,9 @@ disk::Outcome<> bring_back(const std::string& kept, const std::string& place) {
   if (is_superseded(kept, place)) return disk::unlink(kept);
   if (!can_merge(kept, place)) return {};
   for (const std::string& name : Tree("").list(kept))
-    if (auto done = bring_back(kept + "/" + name, place + "/" + name); !done) return done;
+    if (auto done = bring_back(fmt::format("{}/{}", kept, name), fmt::format("{}/{}", place, name));
+        !done)
+      return done;
   return Tree("").list(kept).empty() ? disk::remove_directory(kept) : disk::Outcome<>();
 }
 
