@@ -288,22 +288,34 @@ Seen is_file_damaged(const Look& look) {
   return seen;
 }
 
+// A file of this module, or of a package of this name: "a/b" has "a/b.py" and "a/b/c.so".
+bool is_of_module(std::string_view path, const std::string& module) {
+  if (!path.starts_with(module)) return false;
+  const std::string_view rest = path.substr(module.size());
+  return rest.starts_with('/') || rest.starts_with(".py") || rest.starts_with(".cpython") ||
+         rest.starts_with(".abi3") || rest == ".so";
+}
+
 Seen is_module_missing(const Look& look) {
   Seen seen;
   if (has_hole(look.argument)) return seen;
   const std::string top = look.argument.substr(0, look.argument.find('.'));
+  std::string whole = look.argument;
+  std::replace(whole.begin(), whole.end(), '.', '/');
+  const Distribution* package = nullptr;
   for (const InstalledFiles::Row& row : look.examined.files.rows()) {
-    if (!row.record.path.starts_with(top)) continue;
-    const std::string_view rest = row.record.path.substr(top.size());
-    if (!rest.starts_with("/") && !rest.starts_with(".py") && !rest.starts_with(".cpython"))
-      continue;
+    if (!is_of_module(row.record.path, top)) continue;
+    package = &look.examined.owner(row);
+    if (!is_of_module(row.record.path, whole)) continue;
     seen.status = Status::kContradicted;
-    seen.facts.push_back(fmt::format("{} has it in this environment; another Python was running",
-                                     label(look.examined.owner(row))));
+    seen.facts.push_back(
+        fmt::format("{} has it in this environment; another Python was running", label(*package)));
     return seen;
   }
   seen.status = Status::kConfirmed;
-  seen.facts.push_back("no distribution of this environment has the module " + top);
+  seen.facts.push_back(
+      package ? fmt::format("{} is installed, and has no module {}", label(*package), look.argument)
+              : "no distribution of this environment has the module " + top);
   return seen;
 }
 

@@ -42,6 +42,18 @@ def test_an_environment_confirms_or_contradicts(cohabit: str, environment) -> No
     assert answer["status"] == "contradicted" and "setuptools 70" in answer["evidence"][0]["text"]
 
 
+@pytest.mark.parametrize("module, status, fact", [
+    ("tools.gone", "confirmed", "tools 2.0 is installed, and has no module tools.gone"),
+    ("tools.fast", "contradicted", "tools 2.0 has it"), ("tools.sub.part", "contradicted", "tools 2.0 has it"),
+    ("toolsmith.x", "confirmed", "no distribution of this environment has the module toolsmith")])
+def test_a_module_of_a_package_that_is_there(module: str, status: str, fact: str, cohabit: str, environment) -> None:
+    environment.install("tools", "2.0", {"tools/__init__.py": b"", "tools/fast.abi3.so": b"", "tools/sub/part.py": b""})
+    answer = first(cohabit, environment, f"ModuleNotFoundError: No module named '{module}'\n")
+    assert answer["status"] == status and fact in answer["evidence"][0]["text"]
+    installs = [fix["command"] for fix in answer["fixes"] if fix["command"]]
+    assert installs == [f"python -m pip install {module.partition('.')[0]}"], "the name of a package, not of a module in it"
+
+
 def test_a_limit_of_the_address_space_and_the_mount_are_looked_at(cohabit: str, environment, tmp_path: Path) -> None:
     """glibc gives the same words for both: what this machine has decides."""
     library = tmp_path / "libbig.so"
