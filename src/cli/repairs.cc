@@ -216,11 +216,15 @@ void RepairCase::add_environment_findings(report::RepairReport& report) {
   if (!about_) return;
   report::Report environment;
   about_->add_to(environment);
+  std::vector<LoadedFiles> loaded;  // by order
   for (const Finding& finding : environment.findings) {
     if (finding.severity != Severity::kError) continue;
     const std::string id = keep(finding, report);
+    if (finding.broken.empty()) continue;
+    for (size_t at = loaded.size(); at < report.orders.size(); at++)
+      loaded.push_back(files_of(orders_[at]));
     for (size_t at = 0; at < report.orders.size(); at++) {
-      if (!loads_broken(files_of(orders_[at]), finding)) continue;
+      if (!loads_broken(loaded[at], finding)) continue;
       report.orders[at].findings.push_back(id);
       report.orders[at].verdict = "unsound";
     }

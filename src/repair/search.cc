@@ -322,9 +322,11 @@ void Search::search_third(const std::vector<Repair>& parts) {
     if (consider(combine(base, part)) && result_.repairs.back().every_order) return;
 }
 
-// Where a library is found, the program goes on to the next one, which may be missing too.
+// Where a library is found, the program goes on to the next one, which may be missing too. Asks for
+// plans, so that it is for what the proposals do not repair.
 void Search::extend_library_paths() {
   const Repair none;  // the variables are in the plan's start
+  const size_t known = proposals_.size();
   size_t paths = 0;
   for (size_t at = 0; planner_ && at < proposals_.size() && paths < kMostPaths; at++) {
     if (!adds_library_path(proposals_[at])) continue;
@@ -340,11 +342,13 @@ void Search::extend_library_paths() {
           proposals_.push_back(std::move(repair));
     }
   }
+  for (size_t at = known; at < proposals_.size(); at++) consider(proposals_[at]);
   std::stable_sort(proposals_.begin(), proposals_.end(), is_before);
 }
 
 void Search::search_launch() {
   for (const Repair& repair : proposals_) consider(repair);
+  if (!has_every_order()) extend_library_paths();
   if (!has_every_order()) search_safest_pairs();
   if (has_every_order()) return;
   const std::vector<Repair> parts = helpful(proposals_);
@@ -432,7 +436,6 @@ SearchResult Search::run() {
   if (unsound_asked_.empty()) return std::move(result_);
   judge_more(more_.others);
   search_order();
-  extend_library_paths();
   search_launch();
   if (result_.repairs.empty()) judge_more(more_.alone);
   add_partial();

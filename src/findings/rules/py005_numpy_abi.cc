@@ -160,6 +160,24 @@ Verdict judge(const EnvironmentCase& examined, const Distribution& distribution,
   return verdict;
 }
 
+struct Judged {
+  const Distribution* distribution;
+  Declared declared;
+  Verdict verdict;
+};
+
+// Which others would not work with the NumPy that this one's bad files ask for.
+std::vector<std::string> others_against(const std::vector<Judged>& all, const Distribution& one,
+                                        const Verdict& verdict) {
+  const bool wants_one = verdict.oldest.empty(), wants_two = verdict.oldest.starts_with("2");
+  std::vector<std::string> against;
+  for (const auto& [distribution, declared, other] : all)
+    if (distribution != &one &&
+        ((wants_one && other.takes_two_only) || (wants_two && other.takes_one_only)))
+      against.push_back(distribution->name);
+  return against;
+}
+
 // Another NumPy is no way out where another package would not work with it.
 Help help_for(const EnvironmentCase& examined, const Distribution& distribution,
               const std::string& version, const Verdict& verdict,
@@ -215,11 +233,6 @@ std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::strin
   const Distribution* numpy = examined.distributions.find("numpy");
   const auto version = PythonVersion::parse(numpy_version);
   if (!numpy || !version) return findings;
-  struct Judged {
-    const Distribution* distribution;
-    Declared declared;
-    Verdict verdict;
-  };
   std::vector<Judged> all;
   for (const Distribution& distribution : examined.all()) {
     const std::string name = normal_name(distribution.name);
@@ -231,15 +244,8 @@ std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::strin
   }
   for (const auto& [distribution, declared, verdict] : all) {
     if (verdict.bad.empty()) continue;
-    std::vector<std::string> against;
-    for (const Judged& other : all)
-      if (other.distribution != distribution &&
-          (verdict.oldest.starts_with("2")
-               ? other.verdict.takes_one_only
-               : verdict.oldest.empty() && other.verdict.takes_two_only))
-        against.push_back(other.distribution->name);
-    findings.push_back(
-        describe(examined, *distribution, *numpy, numpy_version, verdict, declared, against));
+    findings.push_back(describe(examined, *distribution, *numpy, numpy_version, verdict, declared,
+                                others_against(all, *distribution, verdict)));
   }
   return findings;
 }
