@@ -26,13 +26,19 @@ bool reaches(const Reach& reach, const LoadedFiles& loaded,
 }  // namespace
 
 LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simulation) {
-  LoadedFiles loaded;
-  if (sequence.plan)
-    for (const python::PlannedModule& module : sequence.plan->modules) loaded.insert(module.path);
+  LoadedFiles loaded = loaded_files(sequence.plan, {});
   for (const sim::Object& object : simulation.objects()) {
     loaded.insert(object.name);
     if (object.image != kNone) loaded.insert(simulation.images()[object.image].real_path);
   }
+  return loaded;
+}
+
+LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
+                         const std::vector<std::string>& mapped) {
+  LoadedFiles loaded(mapped.begin(), mapped.end());
+  if (plan)
+    for (const python::PlannedModule& module : plan->modules) loaded.insert(module.path);
   return loaded;
 }
 

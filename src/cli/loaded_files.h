@@ -13,6 +13,8 @@ namespace cohabit {
 // Modules of a plan and mapped objects, by path; as long as both are there.
 using LoadedFiles = std::unordered_set<std::string_view>;
 LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simulation);
+LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
+                         const std::vector<std::string>& mapped);
 
 // Whether one of the files that the finding calls broken is among them.
 bool loads_broken(const LoadedFiles& loaded, const Finding& finding);

@@ -76,7 +76,7 @@ class RepairCase {
             counts_latent_};
   }
   std::string keep(const Finding& finding, report::RepairReport& report);
-  void add_environment_findings(report::RepairReport& report);
+  void add_environment_findings(const SearchResult& result, report::RepairReport& report);
   void add_findings(const SearchResult& result, report::RepairReport& report);
   void add_repairs(const SearchResult& result, report::RepairReport& report);
   void add_package_repairs(report::RepairReport& report) const;
@@ -200,31 +200,28 @@ std::string RepairCase::keep(const Finding& finding, report::RepairReport& repor
   return known->second;
 }
 
-// The modules of its plan, and what it opens.
-LoadedFiles files_of(const Order& order) {
-  LoadedFiles files;
-  if (order.plan)
-    for (const python::PlannedModule& module : order.plan->modules) files.insert(module.path);
-  for (const LoaderCall& call : order.trace.calls)
-    if (call.name) files.insert(*call.name);
-  return files;
-}
-
 // What files and metadata alone say: nothing that a launch could clear. An order that loads what is
-// broken is not sound.
-void RepairCase::add_environment_findings(report::RepairReport& report) {
+// broken is not sound; what none of them loads is no error of theirs.
+void RepairCase::add_environment_findings(const SearchResult& result,
+                                          report::RepairReport& report) {
   if (!about_) return;
   report::Report environment;
   about_->add_to(environment);
-  std::vector<LoadedFiles> loaded;  // by order
+  for (size_t at = 0; at < report.orders.size(); at++) {
+    const LoadedFiles loaded = loaded_files(orders_[at].plan, result.mapped[at]);
+    report::Order& order = environment.orders.emplace_back();
+    order.imports = orders_[at].imports;
+    order.program = request_.title;
+    note_broken(loaded, environment, order);
+    note_reach(world_, loaded, environment);
+  }
+  soften_what_is_not_loaded(environment);
   for (const Finding& finding : environment.findings) {
     if (finding.severity != Severity::kError) continue;
     const std::string id = keep(finding, report);
-    if (finding.broken.empty()) continue;
-    for (size_t at = loaded.size(); at < report.orders.size(); at++)
-      loaded.push_back(files_of(orders_[at]));
     for (size_t at = 0; at < report.orders.size(); at++) {
-      if (!loads_broken(loaded[at], finding)) continue;
+      const std::vector<std::string>& broken = environment.orders[at].findings;
+      if (std::find(broken.begin(), broken.end(), finding.id) == broken.end()) continue;
       report.orders[at].findings.push_back(id);
       report.orders[at].verdict = "unsound";
     }
@@ -341,7 +338,7 @@ report::RepairReport RepairCase::run() {
   report.title = request_.title.empty() ? report.program : request_.title;
   report.simulations = result.judged;
   add_findings(result, report);
-  add_environment_findings(report);
+  add_environment_findings(result, report);
   add_repairs(result, report);
   add_package_repairs(report);
   describe_program(report);

@@ -24,10 +24,11 @@ bool starts_with_any(std::string_view code, std::initializer_list<std::string_vi
 }  // namespace
 
 // By mechanism. Captured and split bindings come of scopes and of the order in which files are
-// mapped. LD201: the file may be elsewhere. LD204: the room for thread-local variables is a
-// setting. A version or a function that the library does not have is the package's.
+// mapped. LD201, LD207: another file may be meant, which a path can name. LD204: the room for
+// thread-local variables is a setting. A version or a function that the library does not have is
+// the package's.
 RepairClass repair_class(const Finding& finding) {
-  if (starts_with_any(finding.code, {"CB", "LD201", "LD204", "EV", "MM"}))
+  if (starts_with_any(finding.code, {"CB", "LD201", "LD204", "LD207", "EV", "MM"}))
     return RepairClass::kLaunch;
   if (starts_with_any(finding.code, {"LD202", "LD203", "LD205", "LD206", "FI", "PY0", "PY302"}))
     return RepairClass::kPackage;
@@ -66,7 +67,7 @@ JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, Trace
       view_(*simulation_, ownership_, trace_.start.tracer),
       captures_(find_captures(view_, facts.captures)),
       findings_(check_all({view_, captures_, trace_, order.imports,
-                           order.plan ? &*order.plan : nullptr, std::string()})) {}
+                           order.plan ? &*order.plan : nullptr, std::string(), &distributions_})) {}
 
 std::unique_ptr<sim::Simulation> JudgedProcess::simulate(const RepairFacts& facts,
                                                          const Order& order) const {

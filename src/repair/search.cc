@@ -59,6 +59,7 @@ class Search {
     std::vector<Finding> findings;
     Clashes clashes;
     std::vector<Repair> proposals;
+    std::vector<std::string> mapped;
   };
   // An order with a repair.
   struct Repaired {
@@ -107,10 +108,20 @@ class Search {
   std::vector<Repair> proposals_, tried_;
 };
 
+std::vector<std::string> mapped_by(const JudgedProcess& process) {
+  const sim::Simulation& simulation = process.simulation();
+  std::vector<std::string> mapped;
+  for (const sim::Object& object : simulation.objects()) {
+    mapped.push_back(object.name);
+    if (object.image != kNone) mapped.push_back(simulation.images()[object.image].real_path);
+  }
+  return mapped;
+}
+
 Search::AsItIs Search::look_at(size_t order, size_t lane) {
   orders_[order].lane = lane;
   const JudgedProcess process(lanes_[lane], orders_[order]);
-  AsItIs found{judge(process), process.findings(), Clashes(process), {}};
+  AsItIs found{judge(process), process.findings(), Clashes(process), {}, mapped_by(process)};
   if (!found.judgement.clean()) found.proposals = propose_repairs(process);
   return found;
 }
@@ -126,6 +137,7 @@ void Search::add(size_t order, AsItIs found) {
   }
   result_.before.push_back(std::move(found.judgement));
   result_.findings.push_back(std::move(found.findings));
+  result_.mapped.push_back(std::move(found.mapped));
   clashes_.push_back(std::move(found.clashes));
   for (Repair& repair : found.proposals)
     if (std::find(proposals_.begin(), proposals_.end(), repair) == proposals_.end())

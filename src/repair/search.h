@@ -19,10 +19,11 @@ struct FoundRepair {
 };
 
 struct SearchResult {
-  std::vector<std::vector<Finding>> findings;  // by order, before any repair
-  std::vector<Judgement> before;               // by order
-  std::vector<FoundRepair> repairs;            // best first; empty: nothing to repair, or no way
-  size_t judged = 0;                           // simulations that were asked for
+  std::vector<std::vector<Finding>> findings;    // by order, before any repair
+  std::vector<Judgement> before;                 // by order
+  std::vector<std::vector<std::string>> mapped;  // by order: the objects, by name and real path
+  std::vector<FoundRepair> repairs;              // best first; empty: nothing to repair, or no way
+  size_t judged = 0;                             // simulations that were asked for
 };
 
 // Orders that are only planned when the search wants them.

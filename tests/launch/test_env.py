@@ -414,6 +414,15 @@ def test_check_names_what_is_wrong(cohabit: str, env: Env, clean: dict[str, str]
     assert code == 1 and "s3cret" not in text
     assert verdicts == {"PYTORCH_CUDA_ALLOC_CONFS": "misspelled", "PYTORCH_ALLOC_CONF": "contradicting",
                         "PYTORCH_CUDA_ALLOC_CONF": "contradicting"}
+    assert "this torch reads PYTORCH_CUDA_ALLOC_CONF alone" in text
+
+
+def test_dry_run_writes_out_no_value_of_the_users(cohabit: str, env: Env, clean: dict[str, str]) -> None:
+    env.torch("PYTORCH_ALLOC_CONF")
+    variables = clean | {"PYTORCH_CUDA_ALLOC_CONF": "s3cret value"}
+    done = call(cohabit, "run", "--dry-run", "--", str(env.place / "bin/python3"), "-c", "import torch", variables=variables)
+    assert "s3cret" not in done.stdout + done.stderr
+    assert seen_by_sh(done.stdout.splitlines()[0], "PYTORCH_ALLOC_CONF", variables) == "s3cret value"
 
 
 def test_check_looks_at_what_a_program_sets(cohabit: str, env: Env, clean: dict[str, str], tmp_path: Path) -> None:

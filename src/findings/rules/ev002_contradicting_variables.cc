@@ -1,12 +1,13 @@
 // Each row is a fact about somebody's code:
-// - PYTORCH_ALLOC_CONF replaces PYTORCH_CUDA_ALLOC_CONF; releases differ in which one they read
-// first
-//   (c10/cuda/CUDAAllocatorConfig of pytorch);
+// - PYTORCH_ALLOC_CONF replaces PYTORCH_CUDA_ALLOC_CONF; older releases have one of the names only,
+//   newer ones read both, some the one first and some the other
+//   (c10/cuda/CUDAAllocatorConfig.h of pytorch);
 // - JAX raises an error if both names of its memory fraction are set (jaxlib/xla_client.py);
 // - TF_FORCE_GPU_ALLOW_GROWTH counts only as exactly "true" or "false" (gpu_bfc_allocator.cc).
 #include <fmt/format.h>
 
 #include "findings/rules/rules.h"
+#include "findings/variables.h"
 
 namespace cohabit::rules {
 namespace {
@@ -31,15 +32,34 @@ Finding warn(std::string headline, std::string help) {
   return finding;
 }
 
+// Whether torch's own files have the name at all.
+bool torch_reads(const EnvironmentCase& examined, std::string_view name) {
+  for (const std::string& site : examined.interpreter.site_directories)
+    for (const char* library : {"libc10_cuda.so", "libc10.so", "libtorch_cuda.so"})
+      if (stands_in_file(examined.tree, fmt::format("{}/torch/lib/{}", site, library), name))
+        return true;
+  return false;
+}
+
+Finding two_allocators(const EnvironmentCase& examined) {
+  const bool newer = torch_reads(examined, "PYTORCH_ALLOC_CONF");
+  const bool older = torch_reads(examined, "PYTORCH_CUDA_ALLOC_CONF");
+  const std::string both =
+      "PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF are set to different values: ";
+  if (newer == older)
+    return warn(both + "which one counts depends on the release of torch",
+                "set PYTORCH_ALLOC_CONF alone, before torch 2.9 PYTORCH_CUDA_ALLOC_CONF alone");
+  const char* read = newer ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+  return warn(fmt::format("{}this torch reads {} alone", both, read),
+              fmt::format("set {} alone", read));
+}
+
 std::vector<Finding> check(const EnvironmentCase& examined) {
   std::vector<Finding> findings;
   const std::string* allocator = value_of(examined, "PYTORCH_ALLOC_CONF");
   const std::string* older = value_of(examined, "PYTORCH_CUDA_ALLOC_CONF");
   if (allocator && older && *allocator != *older && is_there(examined, "torch"))
-    findings.push_back(warn(
-        "PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF are set to different values: which one "
-        "counts depends on the release of torch",
-        "set PYTORCH_ALLOC_CONF alone, before torch 2.9 PYTORCH_CUDA_ALLOC_CONF alone"));
+    findings.push_back(two_allocators(examined));
   if (value_of(examined, "XLA_CLIENT_MEM_FRACTION") &&
       value_of(examined, "XLA_PYTHON_CLIENT_MEM_FRACTION") && is_there(examined, "jax"))
     findings.push_back(warn(
