@@ -109,11 +109,13 @@ struct Range {
     if (below_four && version.release().front() >= 4) return false;
     return !least || *least < version || (!is_above && *least == version);
   }
-  std::string text() const {
-    std::string text = "protobuf";
+  VersionSpecifiers specifiers() const {
+    std::string text;
     if (least) text += (is_above ? ">" : ">=") + least->text();
-    return text + (below_four ? least ? ",<4" : "<4" : "");
+    if (below_four) text += least ? ",<4" : "<4";
+    return VersionSpecifiers::parse(text).value_or(VersionSpecifiers());
   }
+  std::string text() const { return "protobuf" + specifiers().text(); }
 };
 
 // The release that a module of the runtime came with; nothing: not known.
@@ -235,6 +237,7 @@ struct Common {
   Range range;
   std::vector<std::string> wanting;   // "paddlepaddle 2.6.2 takes protobuf>=3.20", distinct ranges
   std::vector<std::string> excluded;  // requirements against the range
+  VersionSpecifiers declared;         // what all others that are installed require
 };
 
 Common common_range(const EnvironmentCase& examined, const std::vector<Verdict>& verdicts) {
@@ -253,10 +256,12 @@ Common common_range(const EnvironmentCase& examined, const std::vector<Verdict>&
   }
   const MarkerEnvironment markers = MarkerEnvironment::of(examined.interpreter);
   for (size_t i = 0; i < verdicts.size() && !common.range.is_empty(); i++) {
-    if (!counts(i)) continue;
     for (const std::string& text : wishes_of(examined.all()[i]).texts) {
       const auto requirement = PackageRequirement::parse(text);
-      if (requirement->applies(markers, "") && excludes(*requirement, common.range))
+      if (!requirement->applies(markers, "")) continue;
+      if (!excludes(*requirement, common.range))
+        common.declared.add(requirement->specifiers);
+      else if (counts(i))
         common.excluded.push_back(
             fmt::format("{} requires {}, which excludes {}; its code does not",
                         label(examined.all()[i]), text, common.range.text()));
@@ -274,8 +279,11 @@ Help help_with(const EnvironmentCase& examined, const Distribution& distribution
                         "{} or of the others, or keep them in environments of their own",
                         distribution.name),
             "", Safety::kManual};
+  VersionSpecifiers wanted = range.specifiers();
+  wanted.add(common.declared);
+  if (wanted.takes_nothing()) wanted = range.specifiers();
   return {"install a protobuf that all generated code here takes",
-          installer_command(examined, "install", {range.text()}), Safety::kUnsafe};
+          installer_command(examined, "install", {"protobuf" + wanted.text()}), Safety::kUnsafe};
 }
 
 Finding describe(const EnvironmentCase& examined, const Runtime& runtime,
