@@ -11,6 +11,7 @@
 #include "facts/python/requirement.h"
 #include "findings/environment.h"
 #include "imports/finder.h"
+#include "imports/imported_names.h"
 
 namespace cohabit {
 namespace {
@@ -145,6 +146,37 @@ bool reads_options(const std::string& text) {
   return false;
 }
 
+// Which modules read the options of a command line, themselves or by a part of their own package
+// (pip's in pip._internal.cli.cmdoptions, two imports away).
+class OptionReaders {
+ public:
+  OptionReaders(const Tree& tree, python::Finder& finder) : tree_(tree), finder_(finder) {}
+
+  bool contain(const std::string& module, int depth = 2) {
+    const auto spec = finder_.find_dotted(module);
+    if (!spec || spec->kind != python::ModuleKind::kSource || !seen_.emplace(module, depth).second)
+      return false;
+    auto text = tree_.read_text(spec->path, kLargestText);
+    if (!text) return false;
+    if (reads_options(*text)) return true;
+    if (depth == 0) return false;
+    const std::string top = module.substr(0, module.find('.')) + ".";
+    for (const python::ImportedName& one :
+         python::imported_names(python::Syntax(std::move(*text)), spec->package()).names) {
+      if (!(one.module + ".").starts_with(top)) continue;
+      if (contain(one.module, depth - 1)) return true;
+      for (const std::string& member : one.members)
+        if (contain(one.module + "." + member, depth - 1)) return true;
+    }
+    return false;
+  }
+
+ private:
+  const Tree& tree_;
+  python::Finder& finder_;
+  std::set<std::pair<std::string, int>> seen_;
+};
+
 }  // namespace
 
 std::vector<std::string> ExaminedModules::all() const {
@@ -173,6 +205,20 @@ std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distr
   return {modules.begin(), modules.end()};
 }
 
+std::vector<std::string> all_modules(const InstalledFiles& files, uint32_t distribution,
+                                     const std::string& name) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> modules = own_modules(files, distribution, name);
+  const auto [begin, end] = files.rows_of(distribution);
+  for (size_t i = begin; i < end && modules.size() < kMost; i++) {
+    const std::string_view module = import_name(files.rows()[i].record.path);
+    if (module.empty() || module[0] == '_' || is_by_the_way(module)) continue;
+    if (std::find(modules.begin(), modules.end(), module) == modules.end())
+      modules.emplace_back(module);
+  }
+  return modules;
+}
+
 std::vector<std::string> modules_of_entry_points(const World& world,
                                                  const Distribution& distribution) {
   std::vector<std::string> modules;
@@ -189,16 +235,16 @@ std::vector<std::string> scripts_with_help(const World& world, const Distributio
   constexpr size_t kMost = 3;
   std::vector<std::string> scripts;
   python::Finder finder(world.tree, *world.python);
+  OptionReaders readers(world.tree, finder);
   for (const EntryPoint& entry : entry_points_of(world, distribution)) {
     if (scripts.size() == kMost || entry.group != "console_scripts") break;
     const std::string module = entry.call.substr(0, entry.call.find(':'));
     if (!is_module(module, '.') || entry.name.find_first_of("/ ") != std::string::npos) continue;
     const auto spec = finder.find_dotted(module);
-    const auto text = spec && spec->kind == python::ModuleKind::kSource
-                          ? world.tree.read_text(spec->path, kLargestText)
-                          : std::nullopt;
-    const bool is_known = text ? reads_options(*text) : requires_options_library(distribution);
-    if (spec && is_known) scripts.push_back(entry.name);
+    if (!spec) continue;
+    if (spec->kind == python::ModuleKind::kSource ? readers.contain(module)
+                                                  : requires_options_library(distribution))
+      scripts.push_back(entry.name);
   }
   return scripts;
 }

@@ -16,6 +16,9 @@ namespace cohabit {
 // are none.
 std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distribution,
                                      const std::string& name);
+// And what else lies at the top of it (pkg_resources of setuptools), a few of them at most.
+std::vector<std::string> all_modules(const InstalledFiles& files, uint32_t distribution,
+                                     const std::string& name);
 // Modules besides those that its entry points name, those of scripts first, a few at most.
 std::vector<std::string> modules_of_entry_points(const World& world,
                                                  const Distribution& distribution);

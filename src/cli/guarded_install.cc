@@ -180,8 +180,8 @@ void Guard::tell_dropped(std::vector<RunsAround::Broken>& broken) {
     if (!one.is_dropped) continue;
     has_dropped_ = true;
     say_guarding(
-        "`{}` worked and is gone with {}, which was asked for: no installed file imports it, your "
-        "own code may need it",
+        "`{}` worked and is gone with {}, which was asked for: no installed file needs it, your "
+        "own code may",
         one.what, report::package_change(one.blamed[0]));
   }
   std::erase_if(broken, [](const RunsAround::Broken& one) { return one.is_dropped; });

@@ -9,11 +9,11 @@
 #include "base/rows.h"
 #include "cli/asked_modules.h"
 #include "cli/guarded_install.h"
-#include "cli/importers.h"
 #include "cli/used_distributions.h"
 #include "cli/verify_runs.h"
 #include "facts/python/requirement.h"
 #include "findings/environment.h"
+#include "findings/importers.h"
 #include "report/printable.h"
 
 namespace cohabit {
@@ -107,7 +107,10 @@ std::vector<Imports> RunsAround::add_own(const World& world, const InstalledFile
     const Distribution& distribution = world.distributions.all()[one];
     Names names = {normal_name(distribution.name)};
     add_required(world, names, true);
-    std::vector<std::string> modules = own_modules(files, one, distribution.name);
+    // A new version may have less than the old one: of what changes all is looked at.
+    std::vector<std::string> modules = expected.contains(normal_name(distribution.name))
+                                           ? all_modules(files, one, distribution.name)
+                                           : own_modules(files, one, distribution.name);
     for (std::string& module : modules_of_entry_points(world, distribution))
       modules.push_back(std::move(module));
     for (const std::string& script : scripts_with_help(world, distribution))
@@ -156,7 +159,11 @@ void RunsAround::judge_gone(const std::string& module, const World& world,
   broken.is_dropped = !broken.blamed.empty();
   for (const std::string& owner : owners)
     if (world.distributions.find(owner) && !was_asked_for(owner)) broken.is_dropped = false;
-  const std::string importer = is_script(module) ? "" : importer_of(world, files, module, owners);
+  const auto is_others = [&](uint32_t distribution) {
+    return !owners.contains(normal_name(world.distributions.all()[distribution].name));
+  };
+  const std::string importer =
+      is_script(module) ? "" : importer_of(world.tree, files, module, is_others);
   if (importer.empty()) return;
   broken.is_dropped = false;
   broken.how += fmt::format("; {} imports it", importer);

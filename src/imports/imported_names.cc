@@ -16,6 +16,20 @@ bool is_one_of(const std::array<std::string_view, N>& words, std::string_view wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// By the names that it is written with.
+bool names_import_error(const Expr& type) {
+  constexpr std::array<std::string_view, 4> kCatching = {"ImportError", "ModuleNotFoundError",
+                                                         "Exception", "BaseException"};
+  if (type.kind == ExprKind::kName) return is_one_of(kCatching, type.text);
+  return type.kind == ExprKind::kTuple &&
+         std::any_of(type.items.begin(), type.items.end(),
+                     [](const Expr* item) { return item && names_import_error(*item); });
+}
+
+bool catches_import_error(const Handler& handler) {
+  return !handler.type || names_import_error(*handler.type);
+}
+
 class Collector {
  public:
   Collector(const Syntax& syntax, std::string_view package, int nested, ImportedNames& found)
@@ -28,12 +42,17 @@ class Collector {
  private:
   void visit(const Stmt& one) {
     if (one.kind == StmtKind::kImport)
-      for (const Alias& alias : one.aliases) found_.names.push_back({std::string(alias.name), {}});
+      for (const Alias& alias : one.aliases) add({std::string(alias.name), {}});
     if (one.kind == StmtKind::kImportFrom) add_from(one);
     for (const Expr* expression : one.exprs) visit(expression);
     for (const Expr* decorator : one.decorators) visit(decorator);
     visit(one.parameters);
-    for (const Block inner : {one.body, one.orelse, one.finally}) visit(inner);
+    const bool catches =
+        std::any_of(one.handlers.begin(), one.handlers.end(), catches_import_error);
+    caught_ += catches ? 1 : 0;
+    visit(one.body);
+    caught_ -= catches ? 1 : 0;
+    for (const Block inner : {one.orelse, one.finally}) visit(inner);
     for (const Handler& handler : one.handlers) {
       visit(handler.type);
       visit(handler.body);
@@ -66,6 +85,11 @@ class Collector {
     ImportedName name{std::move(*module), {}};
     for (const Alias& alias : one.aliases)
       if (alias.name != "*") name.members.emplace_back(alias.name);
+    add(std::move(name));
+  }
+
+  void add(ImportedName name) {
+    name.may_fail = caught_ > 0;
     found_.names.push_back(std::move(name));
   }
 
@@ -83,7 +107,7 @@ class Collector {
       const Syntax inner{std::string(first->text)};
       Collector(inner, package_, nested_ + 1, found_).visit(inner.module());
     } else if (known && callee.text != "run_path" && !first->text.starts_with('.')) {
-      found_.names.push_back({std::string(first->text), {}});
+      add({std::string(first->text), {}});
     } else {
       found_.complete = false;
     }
@@ -93,6 +117,7 @@ class Collector {
   const std::string_view package_;
   const int nested_;
   ImportedNames& found_;
+  int caught_ = 0;  // levels of `try` that catch an ImportError
 };
 
 }  // namespace

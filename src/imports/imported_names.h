@@ -15,7 +15,8 @@ namespace cohabit::python {
 struct ImportedName {
   std::string module;  // absolute: "a.b"
   std::vector<std::string>
-      members;  // of `from a.b import c, d`: attributes or modules; "*" is left
+      members;            // of `from a.b import c, d`: attributes or modules; "*" is left
+  bool may_fail = false;  // in a `try` that catches an ImportError
 };
 
 struct ImportedNames {

@@ -51,6 +51,20 @@ def test_changes_and_their_reasons(environment, ask, tmp_path: Path):
     assert walk(environment.root) == before, "checking changes nothing"
 
 
+def test_a_module_that_the_new_version_has_no_more(environment, ask, tmp_path: Path):
+    """setuptools 81 and later have no pkg_resources."""
+    wheels = tmp_path / "wheels"
+    users = {"strict": b"from old_one import x\n", "careful": b"try:\n    import old_one\nexcept ImportError:\n    old_one = None\n"}
+    environment.install(made.make_wheel(wheels, "one", "1", files={"one/__init__.py": b"", "old_one.py": b"x = 1\n", "_old.py": b""}),
+                        *(made.make_wheel(wheels, name, "1", files={f"{name}/__init__.py": text + b"import _old\n"})
+                          for name, text in users.items()))
+    made.make_wheel(wheels, "one", "2", files={"one/__init__.py": b""})
+    report = ask(environment, "one==2", "--no-index", "--find-links", wheels)
+    assert [(one["code"], one["severity"]) for one in report["findings"]] == [("PY302", "warning")]
+    headline = report["findings"][0]["headline"]
+    assert headline.startswith("one 2 has no module old_one any more, and ") and "strict/__init__.py imports it" in headline
+
+
 def test_nothing_to_do(environment, check, tmp_path: Path):
     environment.install(made.make_wheel(tmp_path / "wheels", "one", "1"))
     done = check(environment, "one", "--no-index", "--find-links", tmp_path / "wheels")

@@ -313,18 +313,21 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
     assert world.differences(before, world.walk(root)) == {}
 
 
-@pytest.mark.parametrize("needed", ["", "in a function", "by its parent", "in tests", "comes along", "another package's"])
+@pytest.mark.parametrize("needed", ["", "in a function", "by its parent", "in a try", "in tests", "comes along", "another package's",
+                                    "at the top"])
 def test_what_a_new_version_has_no_more_is_told_or_taken_back(call, tmp_path: Path, needed: str) -> None:
     """numpy 2 has no numpy.array_api: its user asked for that only if numpy was named, and hears of it in any case."""
     root = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", root], check=True)
     install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
     make_wheel(tmp_path, "one", "1.0", more={
-        "one/old.py": "import argparse\ndef main(): argparse.ArgumentParser().parse_args()\n",
+        "one/old.py": "import argparse\ndef main(): argparse.ArgumentParser().parse_args()\n", "old_one.py": "",
         "one-1.0.dist-info/entry_points.txt": "[console_scripts]\ntool-one = one.old:main\n"})
     make_wheel(tmp_path, "lazy", "1.0", more={
         "lazy/deep/__init__.py": {"in a function": "def f():\n    from one.old import main\n",
-                                  "by its parent": "try:\n    from one import old\nexcept ImportError: pass\n"}.get(needed, "old = 'one.old'\n"),
+                                  "by its parent": "from one import old\n", "at the top": "import old_one\n",
+                              "in a try": "try:\n    from one import old\n    import old_one\nexcept (ImportError, OSError): pass\n",
+                              }.get(needed, "old = 'one.old'\n"),
         "lazy/tests/test_deep.py": "import one.old\n" if needed == "in tests" else ""})
     make_wheel(tmp_path, "two", "1.0", ("one",))
     call(root, "guard", "--", *install, "two", "lazy")
@@ -336,16 +339,17 @@ def test_what_a_new_version_has_no_more_is_told_or_taken_back(call, tmp_path: Pa
         before = world.walk(root)
     make_wheel(tmp_path, "one", "2.0", more={"one-2.0.dist-info/entry_points.txt": ""})
     make_wheel(tmp_path, "two", "2.0", ("one>=2",))
-    is_kept = needed in ("", "in tests")
+    is_kept = needed in ("", "in a try", "in tests")
     done = call(root, "guard", "--", *install, "-U", "two" if needed == "comes along" else "one", code=0 if is_kept else 1)
     if is_kept:
-        for what in ("import one.old", "tool-one --help"):
+        for what in ("import one.old", "import old_one", "tool-one --help"):
             assert f"`{what}` worked and is gone with one 1.0 -> 2.0, which was asked for" in done.stderr
         assert "nothing else that was looked at is worse" in done.stderr and "does not any more" not in done.stderr
         assert list(root.glob("lib/python3*/site-packages/one-2.0.dist-info"))
         return
-    assert "`import one.old` worked and does not any more: ModuleNotFoundError: No module named 'one.old'" in done.stderr
-    assert ("lazy/deep/__init__.py imports it" in done.stderr) == (needed in ("in a function", "by its parent"))
+    lost = "old_one" if needed == "at the top" else "one.old"
+    assert f"`import {lost}` worked and does not any more: ModuleNotFoundError: No module named '{lost}'" in done.stderr
+    assert ("lazy/deep/__init__.py imports it" in done.stderr) == (needed in ("in a function", "by its parent", "at the top"))
     assert "it came with: one 1.0 -> 2.0" in done.stderr
     assert world.differences(before, world.walk(root)) == {}
 
@@ -430,6 +434,21 @@ def test_another_version_of_a_framework_is_asked_for_by_name(call, tmp_path: Pat
     assert "\ntorch 2.6 -> 2.5 (vision -> torch==2.5), which was not asked for" in said.stdout
     call(root, "guard", "--", *install, "vision", "torch==2.5")
     assert list(root.glob("lib/python3*/site-packages/torch-2.5.dist-info"))
+
+
+def test_who_asks_for_jax_asks_for_jaxlib(call, tmp_path: Path) -> None:
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    for version in ("0.4.20", "0.4.30"):
+        make_wheel(tmp_path, "jaxlib", version, more={"jaxlib/version.py": ""})
+        make_wheel(tmp_path, "jax", version, (f"jaxlib=={version}",))
+    make_wheel(tmp_path, "flax", "1.0", ("jax==0.4.20",))
+    call(root, "guard", "--", *install, "jax==0.4.20")
+    call(root, "guard", "--", *install, "jax==0.4.30")
+    assert list(root.glob("lib/python3*/site-packages/jaxlib-0.4.30.dist-info"))
+    done = call(root, "guard", "--", *install, "flax", code=1)
+    assert "jaxlib 0.4.30 -> 0.4.20 (flax -> jax==0.4.20 -> jaxlib==0.4.20), which was not asked for" in done.stderr
 
 
 def test_python_that_does_not_start_is_taken_back(environment, call) -> None:

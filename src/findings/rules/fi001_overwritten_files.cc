@@ -60,6 +60,22 @@ bool are_one_script(const EnvironmentCase& examined, const Row& first, const Row
   return !call.empty() && call == call_of(examined, second);
 }
 
+// `__import__("pkg_resources").declare_namespace(__name__)` and pkgutil's extend_path: all who
+// share the package bring such a file, each in words of its own, and any of them does.
+bool declare_one_namespace(const EnvironmentCase& examined, const Row& first, const Row& second) {
+  constexpr int64_t kLargest = 1024;
+  const auto fits = [](const Row& row) {
+    return row.record.path.ends_with("/__init__.py") && row.record.size >= 0 &&
+           row.record.size <= kLargest;
+  };
+  if (!fits(first) || !fits(second)) return false;
+  for (const Row* row : {&first, &second})
+    if (const auto text = examined.tree.read_text(examined.files.path_of(*row), kLargest))
+      return text->find("extend_path(__path__") != text->npos ||
+             text->find("declare_namespace(__name__") != text->npos;
+  return false;
+}
+
 std::map<std::pair<uint32_t, uint32_t>, Pair> find_pairs(const EnvironmentCase& examined) {
   std::map<std::pair<uint32_t, uint32_t>, Pair> pairs;
   const std::vector<Row>& rows = examined.files.rows();
@@ -73,7 +89,8 @@ std::map<std::pair<uint32_t, uint32_t>, Pair> find_pairs(const EnvironmentCase& 
         pair.claimed++;
         const bool known = !first.record.hash.empty() && !second.record.hash.empty();
         if (known && first.record.hash != second.record.hash &&
-            !are_one_script(examined, first, second))
+            !are_one_script(examined, first, second) &&
+            !declare_one_namespace(examined, first, second))
           pair.different.push_back({&first, &second});
       }
   }
@@ -250,7 +267,7 @@ std::optional<Finding> judge(const EnvironmentCase& examined, Pair& pair, const 
   if (normal_name(first.name) == normal_name(second.name)) return std::nullopt;  // PY004
   uint64_t budget = kHashBudget;
   size_t by_first = 0, by_second = 0;
-  bool shared = false, decided = true;
+  bool shared = false, decided = true, a_thirds = true;
   for (Different& file : pair.different) {
     if (writers)
       foresee(examined, file, *writers);
@@ -259,8 +276,10 @@ std::optional<Finding> judge(const EnvironmentCase& examined, Pair& pair, const 
     by_first += file.winner == file.first ? 1 : 0;
     by_second += file.winner == file.second ? 1 : 0;
     decided = decided && (file.winner || file.neither);
+    a_thirds = a_thirds && file.neither;
     shared = shared || is_shared_with_others(file.first->record.path);
   }
+  if (writers && a_thirds) return std::nullopt;  // its pairs with the two tell
   Finding finding;
   const bool serious = shared && first.version != second.version;
   finding.severity = serious ? Severity::kError : Severity::kWarning;

@@ -3,14 +3,19 @@
 // directories of sys.path, or the same files in both, where removing one breaks the other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "facts/python/requirement.h"
+#include "findings/importers.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
 namespace {
+
+constexpr uint64_t kSmall = 1024;  // bytes
+constexpr std::string_view kQuotes = "\"'";
 
 struct Provider {
   uint32_t distribution;
@@ -50,12 +55,48 @@ size_t code_files(const EnvironmentCase& examined, uint32_t distribution) {
   return count;
 }
 
+// It puts submodules of its own name into sys.modules, as a package would have them.
+bool stands_in_for_package(const EnvironmentCase& examined, std::string_view name,
+                           const Provider& module) {
+  const auto text = examined.tree.read_text(
+      examined.all()[module.distribution].site + "/" + std::string(module.path), kSmall);
+  if (!text) return false;
+  return std::any_of(kQuotes.begin(), kQuotes.end(), [&](char quote) {
+    return text->find(fmt::format("sys.modules[{}{}.", quote, name)) != text->npos;
+  });
+}
+
+// A module that stands behind another's package of its name, and steps aside for it: a small one,
+// beside others of its distribution, that says so or is not imported by them (pytest's py.py, for
+// who has no py).
+bool steps_aside(const EnvironmentCase& examined, std::string_view name, const Provider& package,
+                 const Provider& module) {
+  if (!package.path.ends_with("/__init__.py") || module.path.find('/') != module.path.npos ||
+      examined.all()[package.distribution].site != examined.all()[module.distribution].site)
+    return false;
+  const auto [begin, end] = examined.files.rows_of(module.distribution);
+  bool is_small = false, has_others = false;
+  for (size_t i = begin; i < end; i++) {
+    const RecordRow& row = examined.files.rows()[i].record;
+    if (row.path == module.path)
+      is_small = row.size >= 0 && static_cast<uint64_t>(row.size) <= kSmall;
+    const std::string_view other = import_name(row.path);
+    has_others |= !other.empty() && other != name && other[0] != '_' && !is_by_the_way(other);
+  }
+  const auto is_own = [&](uint32_t one) { return one == module.distribution; };
+  return is_small && has_others &&
+         (stands_in_for_package(examined, name, module) ||
+          importer_of(examined.tree, examined.files, std::string(name), is_own).empty());
+}
+
 Finding describe(const EnvironmentCase& examined, std::string_view name, const Provider& first,
                  const Provider& second, bool same_files) {
   const Distribution &a = examined.all()[first.distribution],
                      &b = examined.all()[second.distribution];
   Finding finding;
-  finding.severity = Severity::kWarning;
+  const bool is_meant =
+      steps_aside(examined, name, first, second) || steps_aside(examined, name, second, first);
+  finding.severity = is_meant ? Severity::kNote : Severity::kWarning;
   finding.certainty = Certainty::kDeclared;
   finding.headline = fmt::format("module {} is brought by {} and by {}", name, label(a), label(b));
   for (const auto& [distribution, provider] : {std::pair{&a, &first}, std::pair{&b, &second}}) {
@@ -67,8 +108,14 @@ Finding describe(const EnvironmentCase& examined, std::string_view name, const P
   if (same_files)
     finding.evidence.push_back(
         fact("file", "the files are the same: removing one deletes those of the other"));
-  finding.help.push_back({fmt::format("keep one of {} and {}", a.name, b.name),
-                          installer_command(examined, "uninstall", {b.name}), Safety::kUnsafe});
+  if (is_meant)
+    finding.evidence.push_back(
+        fact("file",
+             "the package is imported; the module is small, and nothing of its own "
+             "distribution imports it"));
+  else
+    finding.help.push_back({fmt::format("keep one of {} and {}", a.name, b.name),
+                            installer_command(examined, "uninstall", {b.name}), Safety::kUnsafe});
   return finding;
 }
 
@@ -120,7 +167,12 @@ const Rule kPy002 = {
     "  removing one distribution may delete the other's files.",
     "  tensorflow and tensorflow-cpu of the same version; `jwt` of PyJWT and of jwt.",
     "  Keep one of the two.",
-    "  Distributions without RECORD are not compared.",
+    "  Distributions without RECORD are not compared. A note only: a small module (1 KiB) beside "
+    "others\n"
+    "  of its distribution, behind a package, that puts modules of its own name into sys.modules "
+    "or "
+    "is\n"
+    "  not imported by them.",
     nullptr,
     check,
 };

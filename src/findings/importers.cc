@@ -1,11 +1,10 @@
-#include "cli/importers.h"
+#include "findings/importers.h"
 
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
 #include "base/together.h"
-#include "facts/python/requirement.h"
 #include "findings/environment.h"
 #include "imports/imported_names.h"
 
@@ -27,6 +26,7 @@ bool names(const python::ImportedNames& found, const std::string& module) {
     return name == module || name.starts_with(module + ".");
   };
   return std::any_of(found.names.begin(), found.names.end(), [&](const python::ImportedName& one) {
+    if (one.may_fail) return false;
     return is_it(one.module) ||
            std::any_of(one.members.begin(), one.members.end(),
                        [&](const std::string& member) { return is_it(one.module + "." + member); });
@@ -49,19 +49,17 @@ bool imports(const Tree& tree, const std::string& file, std::string_view path,
 
 }  // namespace
 
-std::string importer_of(const World& world, const InstalledFiles& files, const std::string& module,
-                        const std::set<std::string>& owners) {
-  const std::vector<Distribution>& all = world.distributions.all();
+std::string importer_of(const Tree& tree, const InstalledFiles& files, const std::string& module,
+                        const std::function<bool(uint32_t distribution)>& counts) {
   std::vector<const InstalledFiles::Row*> sources;
   for (const InstalledFiles::Row& row : files.rows())
-    if (row.record.path.ends_with(".py") && !is_test(row.record.path) &&
-        !owners.contains(normal_name(all[row.distribution].name)))
+    if (row.record.path.ends_with(".py") && !is_test(row.record.path) && counts(row.distribution))
       sources.push_back(&row);
   std::mutex finding;
   std::string found;  // the first by name, so that it is the same each time
   together(sources.size(), [&](size_t i) {
     const std::string file = files.path_of(*sources[i]);
-    if (!imports(world.tree, file, sources[i]->record.path, module)) return;
+    if (!imports(tree, file, sources[i]->record.path, module)) return;
     const std::lock_guard lock(finding);
     if (found.empty() || file < found) found = file;
   });
