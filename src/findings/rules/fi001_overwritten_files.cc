@@ -345,7 +345,9 @@ const Rule kFi001 = {
     "  Distributions without RECORD (conda's own, old eggs) are not compared. Files of one size "
     "are "
     "told\n"
-    "  apart by their hash, up to 64 MiB for each pair.",
+    "  apart by their hash, up to 64 MiB for each pair. Files that declare one namespace "
+    "(extend_path,\n"
+    "  declare_namespace) count as the same.",
     nullptr,
     check,
 };
