@@ -1,5 +1,8 @@
 #include "cli/asked_modules.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -16,8 +19,9 @@
 namespace cohabit {
 namespace {
 
-// Orders of pairs are simulated: 30 of them take as long as the plans of the modules.
-constexpr size_t kMostPaired = 6;
+// Orders of pairs are simulated: 30 of them take as long as the plans of the modules, and there are
+// 90 of so many.
+constexpr size_t kMostPaired = 10;
 
 // Indices of the distributions that were asked for.
 std::vector<uint32_t> asked_distributions(const Distributions& distributions) {
@@ -191,6 +195,14 @@ std::vector<std::vector<std::string>> ExaminedModules::orders() const {
   return orders;
 }
 
+std::string ExaminedModules::unpaired() const {
+  if (left_alone.empty()) return "";
+  return fmt::format(
+      "{} {} looked at alone, not with others: there are too many for every pair (--imports a,b "
+      "looks at one)",
+      fmt::join(left_alone, ", "), left_alone.size() == 1 ? "was" : "were");
+}
+
 std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distribution,
                                      const std::string& name) {
   const auto [begin, end] = files.rows_of(distribution);
@@ -250,13 +262,13 @@ std::vector<std::string> scripts_with_help(const World& world, const Distributio
 }
 
 ExaminedModules find_examined_modules(const World& world) {
-  ExaminedModules found{find_frameworks(world), {}};
+  ExaminedModules found{find_frameworks(world), {}, {}};
   const std::vector<Distribution>& all = world.distributions.all();
   std::vector<uint32_t> asked = asked_distributions(world.distributions);
   if (asked.empty()) return found;
   const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
   python::Finder finder(world.tree, *world.python);
-  std::vector<std::string> native;
+  std::vector<std::pair<size_t, std::string>> native;  // with how many files of that kind
   for (const uint32_t one : asked) {
     const auto modules = own_modules(files, one, all[one].name);
     if (modules.empty()) continue;
@@ -268,11 +280,18 @@ ExaminedModules find_examined_modules(const World& world) {
     const std::string module = main_module(files, one, modules);
     const auto spec = finder.find_dotted(module);
     if (!spec || spec->kind == python::ModuleKind::kNamespace) continue;
-    (all[one].native_files.empty() ? found.alone : native).push_back(module);
+    if (all[one].native_files.empty())
+      found.alone.push_back(module);
+    else
+      native.emplace_back(all[one].native_files.size(), module);
   }
-  const bool few = found.paired.size() + native.size() <= kMostPaired;
-  std::vector<std::string>& place = few ? found.paired : found.alone;
-  place.insert(place.end(), native.begin(), native.end());
+  std::stable_sort(native.begin(), native.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [count, module] : native) {
+    const bool has_room = found.paired.size() < kMostPaired;
+    (has_room ? found.paired : found.alone).push_back(module);
+    if (!has_room) found.left_alone.push_back(module);
+  }
   return found;
 }
 

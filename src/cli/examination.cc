@@ -211,6 +211,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   if (subject.imports.empty()) {
     const ExaminedModules modules = find_examined_modules(world);
     if (modules.all().empty()) say("{}\n", no_framework_in(world.python->prefix));
+    if (!modules.unpaired().empty()) report.unknowns.push_back(modules.unpaired());
     return examine_orders(world, modules, environment, report, &facts);
   }
   const Sequence planned = plan_sequence(world, subject.imports, environment);

@@ -160,10 +160,14 @@ class AboutEnvironment {
 struct ExaminedModules {
   std::vector<std::string> paired;  // each order of each two of them is looked at
   std::vector<std::string> alone;   // the others
+  // Those of them that found no room among the paired.
+  std::vector<std::string> left_alone{};
 
   std::vector<std::string> all() const;
   // Each of the paired alone, then their pairs, then the others.
   std::vector<std::vector<std::string>> orders() const;
+  // What is not known of those that are left alone; empty: all is.
+  std::string unpaired() const;
 };
 // Examines these orders. `about`: may be null; is added to the report before anything is judged.
 Result<void> examine_orders(World& world, const ExaminedModules& modules,

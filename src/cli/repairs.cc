@@ -90,8 +90,9 @@ class RepairCase {
   std::optional<AboutEnvironment> about_;  // nothing: nobody asked
   std::vector<Order> orders_;
   MoreOrders more_;
-  size_t asked_ = 0;    // the first of them
-  size_t planned_ = 0;  // before the search, which adds others
+  std::string unpaired_;  // what was looked at alone; empty: nothing
+  size_t asked_ = 0;      // the first of them
+  size_t planned_ = 0;    // before the search, which adds others
   bool counts_latent_ = false;
   std::unordered_map<std::string, std::string> ids_;  // by cause
   std::unordered_map<std::string, int> counts_;       // by code
@@ -139,9 +140,10 @@ void RepairCase::plan_all() {
     asked_ = 1;
     return;
   }
-  const ExaminedModules modules =
-      request_.with.empty() ? find_examined_modules(world_) : ExaminedModules{request_.with, {}};
+  const ExaminedModules modules = request_.with.empty() ? find_examined_modules(world_)
+                                                        : ExaminedModules{request_.with, {}, {}};
   more_.asked = modules.orders();
+  unpaired_ = modules.unpaired();
   asked_ = more_.asked.size();
 }
 
@@ -342,6 +344,8 @@ report::RepairReport RepairCase::run() {
   add_repairs(result, report);
   add_package_repairs(report);
   describe_program(report);
+  report.unpaired = unpaired_;
+  if (!unpaired_.empty()) report.unknowns.push_back(unpaired_);
   for (const Order& order : orders_)
     if (order.plan)
       for (const std::string& problem : order.plan->problems)

@@ -65,9 +65,15 @@ Result<Repair> repair_for_every_order(const RunOptions& options, RepairRequest r
   request.program.reset();
   const auto report = find_repairs(request);
   if (!report) return tl::unexpected<Error>(report.error());
+  std::vector<std::string> modules;
+  for (const report::Order& order : report->orders)
+    if (order.imports.size() == 1) modules.push_back(order.imports[0]);
+  if (!report->unpaired.empty()) say(options, "{}", report->unpaired);
+  const std::string place = directory_of(directory_of(request.environment));
   return choose(options, *report,
-                fmt::format("every order of the modules of {}",
-                            directory_of(directory_of(request.environment))));
+                modules.size() < 2 ? fmt::format("every order of the modules of {}", place)
+                                   : fmt::format("each two of {} of {}, in every order",
+                                                 list_some(modules, modules.size()), place));
 }
 
 // What is asked for besides the program's imports as they go; empty: they are all.
@@ -171,10 +177,16 @@ Result<Repair> repair_of(const RunOptions& options, const StartedPython& started
 }
 
 // A script is started in any directory; a name without a slash is searched in PATH.
-std::vector<std::string> from_anywhere(std::vector<std::string> command) {
+std::vector<std::string> from_anywhere(std::vector<std::string> command,
+                                       const StartedPython& started) {
   std::error_code error;
   if (command[0].find('/') != std::string::npos)
     command[0] = std::filesystem::absolute(command[0], error).string();
+  const PythonCommand python = split_python_command(started.command);
+  if (started.path == started.interpreter && python.kind == PythonCommand::kScript &&
+      started.command.size() <= command.size() && std::filesystem::exists(python.program, error))
+    command[command.size() - started.command.size() + python.arguments - 1] =
+        std::filesystem::absolute(python.program, error).string();
   return command;
 }
 
@@ -230,8 +242,8 @@ Result<int> run(const RunOptions& options) {
     return 0;
   }
   if (!options.write.empty()) {
-    auto done = write_script(options.write,
-                             launch_script(*repair, *changes, from_anywhere(options.command)));
+    auto done = write_script(
+        options.write, launch_script(*repair, *changes, from_anywhere(options.command, started)));
     if (!done) return tl::unexpected<Error>(done.error());
     return 0;
   }

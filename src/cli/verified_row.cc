@@ -59,11 +59,18 @@ std::string devices_text(const VerifiedRun& run) {
   return text;
 }
 
+// A run that ends well shows no more than that: a split that it did not step into is there.
+std::string_view judgement_of(const VerifiedRow& row) {
+  const bool is_ok = row.run.outcome == Outcome::kOk;
+  if (is_ok && row.predicted == "unsound") return ": not confirmed, this run did not step into it";
+  return !is_ok && row.predicted == "sound" ? ": the prediction was wrong" : "";
+}
+
 std::string row_text(const VerifiedRow& row) {
-  std::string text = fmt::format("{}: {} ({:.1f} s{}), predicted {}{}\n", statement_of(row.imports),
-                                 outcome_name(row.run.outcome), row.run.seconds,
-                                 row.cached ? ", an earlier run" : "", row.predicted,
-                                 row.agrees() ? "" : ": they differ");
+  std::string text =
+      fmt::format("{}: {} ({:.1f} s{}), predicted {}{}\n", statement_of(row.imports),
+                  outcome_name(row.run.outcome), row.run.seconds,
+                  row.cached ? ", an earlier run" : "", row.predicted, judgement_of(row));
   if (!row.run.detail.empty()) text += fmt::format("    {}\n", report::printable(row.run.detail));
   text += devices_text(row.run);
   for (const std::string& note : row.run.notes)

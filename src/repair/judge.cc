@@ -30,7 +30,8 @@ bool starts_with_any(std::string_view code, std::initializer_list<std::string_vi
 RepairClass repair_class(const Finding& finding) {
   if (starts_with_any(finding.code, {"CB", "LD201", "LD204", "LD207", "EV", "MM"}))
     return RepairClass::kLaunch;
-  if (starts_with_any(finding.code, {"LD202", "LD203", "LD205", "LD206", "FI", "PY0", "PY302"}))
+  if (starts_with_any(finding.code,
+                      {"LD202", "LD203", "LD205", "LD206", "FI", "IO", "PY0", "PY302"}))
     return RepairClass::kPackage;
   return RepairClass::kMachine;
 }

@@ -31,6 +31,7 @@ struct RepairReport {
   std::vector<std::string> finding_classes;  // launch, package, machine; as findings
   std::vector<RepairRow> repairs;            // best first
   std::vector<std::string> unknowns;
+  std::string unpaired;  // that of them which says what was looked at alone
   size_t simulations = 0;
   // Of the order asked for, when it is one: how its plan ended, and whether it meets a framework.
   std::string failure;

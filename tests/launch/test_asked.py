@@ -56,9 +56,11 @@ def test_native_ones_in_pairs_where_they_are_few(cohabit: str, env: Env) -> None
     distribution(env, "bb", {"bb/__init__.py": "", "bb/lib.so": ""})
     distribution(env, "pure", {"pure.py": ""})
     assert list(orders(cohabit, env)) == ["aa", "bb", "aa, bb", "bb, aa", "pure"]
-    for name in ("cc", "dd", "ee", "ff", "gg"):
+    names = [letter * 2 for letter in "abcdefghijk"]
+    for name in names[2:]:
         distribution(env, name, {f"{name}/__init__.py": "", f"{name}/lib.so": ""})
-    assert sorted(orders(cohabit, env)) == ["aa", "bb", "cc", "dd", "ee", "ff", "gg", "pure"]
+    pairs = [f"{one}, {other}" for one in names[:-1] for other in names[:-1] if one != other]
+    assert sorted(orders(cohabit, env)) == sorted([*names, *pairs, "pure"])
 
 
 def test_the_table_has_columns_for_pairs_only(cohabit: str, env: Env) -> None:  # noqa: F811

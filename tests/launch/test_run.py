@@ -301,6 +301,10 @@ def test_written_script_of_a_relative_command(cohabit: str, tmp_path: Path) -> N
     assert subprocess.run([tmp_path / "s.sh"], cwd="/", capture_output=True, text=True).stdout == "`$HOME`\n"
     if shutil.which("shellcheck"):
         assert subprocess.run(["shellcheck", tmp_path / "s.sh"], capture_output=True, text=True).stdout == ""
+    (tmp_path / "app.py").write_text("import sys; print(sys.argv[1:])\n")
+    subprocess.run([cohabit, "run", "--repair", "none", "--write", "a.sh", "--", "bin/python", "-B", "app.py", "app.py"],
+                   cwd=tmp_path, check=True, capture_output=True)
+    assert subprocess.run([tmp_path / "a.sh", "b"], cwd="/", capture_output=True, text=True).stdout == "['app.py', 'b']\n"
 
 
 def test_an_import_that_is_not_there(cohabit: str) -> None:
