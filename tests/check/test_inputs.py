@@ -146,7 +146,7 @@ def test_what_a_lock_has_for_others(ask, tmp_path: Path, name: str):
 ELSEWHERE = {
     "poetry.lock": locked("one: groups = ['main']", "two: groups = ['main']\n[package.source]\ntype = 'git'\nurl = 'https://x/y'",
                           tail="[metadata]\n"),
-    "pylock.toml": locked("one:", "two: directory = {path = 'two'}", table="packages"),
+    "pylock.toml": locked("one:", "two: directory = {path = 'two'}", table="packages", head="lock-version = '1.0'\n"),
     "uv.lock": locked("project: source = {virtual = '.'}\ndependencies = [{name = 'two'}]", "one: source = {registry = 'x'}",
                       "two: source = {editable = 'two'}\ndependencies = [{name = 'one'}]"),
 }
@@ -228,3 +228,34 @@ def test_a_lock_that_was_cut_short(check, tmp_path: Path, name: str):
     (tmp_path / name).write_text(text[:end])
     done = check(environment, "-r", tmp_path / name, "--no-index", code=2)
     assert "was cut short" in done.stderr and name in done.stderr
+
+
+def pylock_of(tmp_path: Path, head: str) -> Path:
+    wheel = made.make_wheel(tmp_path / "wheels", "one", "1")
+    path = tmp_path / "pylock.toml"
+    path.write_text(f"""{head}created-by = "test"
+[[packages]]
+name = "one"
+version = "1"
+wheels = [{{ path = "wheels/{wheel.name}", hashes = {{ sha256 = "{made.sha256(wheel)}" }} }}]
+""")
+    return path
+
+
+@pytest.mark.parametrize("head,found", [
+    ('lock-version = "9.9"\n', 'found "9.9", line 1'), ('lock-version = "0.1"\n', 'found "0.1", line 1'),
+    ('# made by hand\nlock-version = "1"\n', 'found "1", line 2'), ("lock-version = 1.0\n", "that is no string, line 1"),
+    ("", "found no lock-version"), (f'lock-version = "{"1" * 10000}.0"\n', 'found "1111111111111111"')])
+def test_a_pylock_of_another_major_version(environment, check, tmp_path: Path, head: str, found: str):
+    """PEP 751: a tool raises an error. What its keys mean is not known."""
+    path = pylock_of(tmp_path, head)
+    done = check(environment, "-r", path, "--no-index", "--find-links", tmp_path / "wheels", code=2)
+    assert f"{path}: expected lock-version = \"1.0\"" in done.stderr and "1.x" in done.stderr and found in done.stderr, done.stderr
+
+
+def test_a_pylock_of_a_newer_minor_version(environment, ask, tmp_path: Path):
+    """PEP 751: a warning, and it is read."""
+    path = pylock_of(tmp_path, 'lock-version = "1.7"\n')
+    report = ask(environment, "-r", path, "--no-index", "--find-links", tmp_path / "wheels", code=None)
+    assert [one["name"] for one in report["changes"]] == ["one"]
+    assert any("lock-version is 1.7 (line 1), and 1.0 is known here" in text for text in report["unknowns"])

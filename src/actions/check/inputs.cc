@@ -14,6 +14,7 @@
 #include <span>
 
 #include "actions/check/requirements_file.h"
+#include "actions/pylock_version.h"
 #include "actions/toml_text.h"
 #include "base/addresses.h"
 #include "base/paths.h"
@@ -323,6 +324,15 @@ Result<Input> read_conda(const std::string& path, const std::string& text) {
   return input;
 }
 
+// What no installer reads as it is; a pyproject.toml or pylock.toml uv does.
+Result<Input> read_toml(const std::string& name, const toml::table& file,
+                        const MarkerEnvironment& environment, const std::string& path) {
+  if (name == "uv.lock") return UvLock(file, environment).read(path);
+  if (name == "poetry.lock") return read_poetry_lock(file, environment, path);
+  if (name == "pyproject.toml") return read_project(file);
+  return read_pylock(file, environment, path);
+}
+
 }  // namespace
 
 Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnvironment& environment) {
@@ -331,7 +341,7 @@ Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnviron
   const bool is_project = name == "pyproject.toml";
   const bool is_conda = name.ends_with(".yml") || name.ends_with(".yaml");
   const bool is_lock = name == "uv.lock" || name == "poetry.lock";
-  const bool is_ours = is_conda || is_lock || (tool == Tool::kPip && is_pylock) || is_project;
+  const bool is_ours = is_conda || is_lock || is_pylock || is_project;
   if (!is_ours) return Input{{"-r", path}, false, {}};
   const auto text = read_file(path, kMaxFile);
   if (!text) return tl::unexpected<Error>(text.error());
@@ -345,16 +355,18 @@ Result<Input> read_input(const std::string& path, Tool tool, const MarkerEnviron
         fmt::format("{}: its dependencies are Poetry's ([tool.poetry.dependencies]), which are not "
                     "read here: give its poetry.lock, or what `poetry export` writes, with -r",
                     path));
-  if (is_project && tool == Tool::kUv) return Input{{"-r", path}, false, {}};
-  Result<Input> read = is_project  ? Result<Input>(read_project(parsed.table()))
-                       : is_pylock ? Result<Input>(read_pylock(parsed.table(), environment, path))
-                       : name == "uv.lock" ? UvLock(parsed.table(), environment).read(path)
-                                           : read_poetry_lock(parsed.table(), environment, path);
-  if (!read) return fail(fmt::format("{}: {}", path, read.error().message));
-  Input input = std::move(*read);
-  keep_requirements(path, input);
-  if (input.words.empty())
-    return fail(fmt::format("{} names nothing that would be installed here", path));
+  const auto newer = is_pylock ? check_pylock_version(parsed.table()) : std::string();
+  if (!newer) return fail(fmt::format("{}: {}", path, newer.error().message));
+  Input input{{"-r", path}, false, {}};
+  if (tool == Tool::kPip || is_lock) {
+    Result<Input> read = read_toml(name, parsed.table(), environment, path);
+    if (!read) return fail(fmt::format("{}: {}", path, read.error().message));
+    input = std::move(*read);
+    keep_requirements(path, input);
+    if (input.words.empty())
+      return fail(fmt::format("{} names nothing that would be installed here", path));
+  }
+  if (!newer->empty()) input.unknowns.push_back(fmt::format("{}: {}", path, *newer));
   return input;
 }
 

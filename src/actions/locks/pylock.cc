@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "actions/pylock_version.h"
 #include "actions/toml_text.h"
 #include "base/addresses.h"
 #include "base/paths.h"
@@ -86,6 +87,9 @@ Result<Pylock> parse_pylock(const std::string& text, const std::string& director
   if (!parsed)
     return fail(fmt::format("expected TOML, line {}: {}", parsed.error().source().begin.line,
                             parsed.error().description()));
+  // What a newer minor version adds cannot make a wheel another one: their hashes are compared.
+  const auto version = check_pylock_version(parsed.table());
+  if (!version) return tl::unexpected<Error>(version.error());
   const toml::array* packages = parsed.table()["packages"].as_array();
   if (!packages) return fail("expected a pylock.toml with a list of packages (PEP 751)");
   Pylock lock;
