@@ -169,7 +169,7 @@ void Guard::tell_worse(const Worse& worse, const KeptEnvironment& after) const {
     say_guarding("new: {}[{}]: {}", severity_name(worse.findings[i]->severity),
                  worse.findings[i]->code, report::printable(worse.findings[i]->headline));
   if (worse.findings.size() > kShown) say_guarding("and {} more", worse.findings.size() - kShown);
-  const auto changes = compare_packages(kept_.notes.packages, packages_of(after.distributions));
+  const auto changes = compare_packages(kept_.notes.packages, packages_of(after));
   for (const std::string& culprit : find_culprits(worse, changes, after.distributions))
     say_guarding("it came with: {}", culprit);
 }
@@ -280,7 +280,7 @@ Result<int> Guard::judge_change(const Snapshot& now, int status) {
     return finish(kTakenBack);
   }
   const Worse worse = find_worse(before_, *examination, kept_.notes.packages);
-  const auto changes = compare_packages(kept_.notes.packages, packages_of(after->distributions));
+  const auto changes = compare_packages(kept_.notes.packages, packages_of(*after));
   altered_ = find_altered(kept_, now, *after, changes);
   for (const PackageChange& change : changes) say_guarding("{}", report::package_change(change));
   for (const Altered& one : altered_)

@@ -16,6 +16,7 @@
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
 #include "facts/host/mounts.h"
+#include "findings/copies.h"
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
 #include "report/printable.h"
@@ -230,10 +231,10 @@ Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders
   return result;
 }
 
-std::vector<SnapshotPackage> packages_of(const Distributions& distributions) {
+std::vector<SnapshotPackage> packages_of(const KeptEnvironment& environment) {
   std::vector<SnapshotPackage> packages;
-  for (const Distribution& distribution : distributions.all())
-    packages.push_back({distribution.name, distribution.version});
+  for (const Distribution* one : without_repeats(environment.distributions, environment.python))
+    packages.push_back({one->name, one->version});
   std::sort(packages.begin(), packages.end());
   return packages;
 }
@@ -241,7 +242,7 @@ std::vector<SnapshotPackage> packages_of(const Distributions& distributions) {
 SnapshotNotes notes_of(const KeptEnvironment& environment, const Examination& examination,
                        const std::string& salt) {
   SnapshotNotes notes;
-  notes.packages = packages_of(environment.distributions);
+  notes.packages = packages_of(environment);
   notes.variables = hashed_variables(salt);
   notes.findings_of = examination.of;
   for (size_t i = 0; i < examination.findings.size(); i++) {

@@ -62,6 +62,6 @@ Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders
 
 SnapshotNotes notes_of(const KeptEnvironment& environment, const Examination& examination,
                        const std::string& salt);
-std::vector<SnapshotPackage> packages_of(const Distributions& distributions);
+std::vector<SnapshotPackage> packages_of(const KeptEnvironment& environment);
 
 }  // namespace cohabit

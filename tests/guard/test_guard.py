@@ -1,6 +1,7 @@
 """cohabit guard: the installer is run as it is, and what it breaks is taken back."""
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -221,6 +222,51 @@ def test_the_lock_is_the_installers_too(environment, call, cohabit: str, tmp_pat
     while call(environment, "snapshots", code=None).returncode:
         time.sleep(0.05)
     assert world.differences(before, environment.walk()) == {}
+
+
+def make_it_its_own(environment: world.Environment) -> None:
+    """An installation, as conda makes it, no venv of another."""
+    (environment.root / "pyvenv.cfg").unlink()
+    (environment.site.parent / "os.py").write_text("")
+    for link in environment.root.glob("bin/python*"):
+        link.unlink()
+    shutil.copy(os.path.realpath(sys.executable), environment.root / "bin/python3")
+
+
+def test_what_pip_changes_in_an_environment_of_conda(environment, call) -> None:
+    """pip leaves conda's record of what it replaces. Each package is told once, by the version that is there."""
+    make_it_its_own(environment)
+    meta = environment.root / "conda-meta"
+    meta.mkdir()
+    site = environment.site.relative_to(environment.root)
+    for name in ("alpha", "beta"):
+        (meta / f"{name}-1.0-py_0.json").write_text(json.dumps(
+            {"name": name, "version": "1.0", "files": [f"{site}/{name}-1.0.dist-info/METADATA"]}))
+    done = call(environment, "guard", "--", *installer(environment, 'environment.install("beta", "2.0", {"beta.py": b""})'))
+    assert "beta 1.0 -> 2.0" in done.stderr and "alpha" not in done.stderr and "PY004" not in done.stderr, done.stderr
+    done = call(environment, "guard", "--", *installer(environment, 'environment.install("beta", "3.0", {"beta.py": b""})'))
+    assert "beta 2.0 -> 3.0" in done.stderr and "1.0" not in done.stderr and "PY004" not in done.stderr, done.stderr
+    done = call(environment, "guard", "--force", "--", *installer(environment, 'environment.uninstall("beta")'))
+    assert "beta 3.0 removed" in done.stderr
+
+
+def test_a_venv_puts_other_versions_before_those_of_its_base(environment, call, cohabit: str, tmp_path: Path) -> None:
+    make_it_its_own(environment)
+    venv = world.Environment(tmp_path / "venv")
+    (venv.root / "pyvenv.cfg").write_text(f"home = {environment.root}/bin\ninclude-system-site-packages = true\n"
+                                          f"version = {sys.version.split()[0]}\n")
+    venv.install("beta", "2.0", {"beta.py": b""})
+    done = call(venv, "guard", "--", *installer(venv, 'environment.install("beta", "3.0", {"beta.py": b""})'))
+    assert "beta 2.0 -> 3.0" in done.stderr and "PY004" not in done.stderr, done.stderr
+    done = call(venv, "guard", "--", *installer(venv, 'environment.install("alpha", "9.0", {"alpha.py": b""})'))
+    assert "alpha 1.0 -> 9.0" in done.stderr and "PY004" not in done.stderr, done.stderr
+    def doctor(**variables: str) -> str:
+        return subprocess.run([cohabit, "doctor", venv.root, "--format", "json"], capture_output=True, text=True,
+                              env={"PATH": os.environ["PATH"], **variables}).stdout
+    assert '"findings"' in doctor() and "PY004" not in doctor()
+    forgotten = tmp_path / "forgotten"
+    shutil.copytree(venv.site, forgotten)
+    assert "PY004" in doctor(PYTHONPATH=str(forgotten)), "what PYTHONPATH hides is told"
 
 
 def test_signals_go_to_the_installer(environment, cohabit: str, tmp_path: Path) -> None:

@@ -367,6 +367,34 @@ TEST_CASE("python: who owns a native library") {
   CHECK(all.problems().size() == 2);  // no METADATA in nameless, broken.json
 }
 
+TEST_CASE("python: what pip has taken away from conda") {
+  const TempTree temp;
+  const std::string site = "env/lib/python3.11/site-packages";
+  const auto record = [&](const std::string& name, const std::string& files) {
+    temp.file("env/conda-meta/" + name + "-1.json",
+              R"({"name": ")" + name + R"(", "version": "1", "files": [")" + files + R"("]})");
+  };
+  const std::string place = "lib/python3.11/site-packages/";
+  install(temp, site + "/kept-1.dist-info", "kept", "1", "kept/_x.so,,\n");
+  record("kept", place + "kept-1.dist-info/METADATA\", \"" + place + "kept/_x.so");
+  install(temp, site + "/replaced-2.dist-info", "replaced", "2", "replaced/_x.so,,\n");
+  record("replaced", place + "replaced-1.dist-info/METADATA\", \"" + place + "replaced/_x.so");
+  record("removed", place + "removed-1.dist-info/METADATA");
+  record("library", "lib/libgone.so");  // Python never saw it
+  temp.file("env/lib/libstays.so");
+  record("partly", place + "other_name-1.dist-info/METADATA\", \"lib/libstays.so");
+  record("any-python", "site-packages/any-1.dist-info/METADATA");
+
+  const Distributions all = Distributions::read(Tree(), {temp / site}, {temp / "env"});
+  Strings seen;
+  for (const Distribution& one : all.all())
+    seen.push_back(one.name + " " + one.version + (one.is_conda_package ? " of conda" : ""));
+  std::sort(seen.begin(), seen.end());
+  CHECK(seen == Strings{"any-python 1 of conda", "kept 1", "kept 1 of conda", "library 1 of conda",
+                        "partly 1 of conda", "replaced 2"});
+  CHECK(names_of(all.owners(temp / (site + "/replaced/_x.so"))) == Strings{"replaced 2"});
+}
+
 TEST_CASE("python: hostile RECORDs") {
   CHECK(native_names_of_record("").empty());
   CHECK(native_names_of_record("\n\n\r\n,,\n").empty());

@@ -100,10 +100,11 @@ class CondaHandler : public nlohmann::json_sax<nlohmann::json> {
     // What the command line said of it: one text, or, newer, several.
     if ((depth_ == 1 && key_ == "requested_spec") || (depth_ == 2 && key_ == "requested_specs"))
       distribution_.is_requested |= !value.empty() && value != "None";
-    if (depth_ == 2 && key_ == "files" && value.size() < kMaxPath && looks_native(value))
-      distribution_.native_files.push_back(join_normal(prefix_, value));
+    if (depth_ == 2 && key_ == "files" && value.size() < kMaxPath) add_file(value);
     return true;
   }
+  // The directories (or files) in which Python sees the package.
+  const std::vector<std::string>& metadata() const { return metadata_; }
   bool start_object(std::size_t) override { return enter(); }
   bool end_object() override { return leave(); }
   bool start_array(std::size_t) override { return enter(); }
@@ -119,6 +120,16 @@ class CondaHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
+  void add_file(const std::string& name) {
+    if (looks_native(name)) distribution_.native_files.push_back(join_normal(prefix_, name));
+    // In old packages for any Python: where that lies was known when it was installed only.
+    if (name.starts_with("site-packages/")) return;
+    const std::string_view directory = std::string_view(name).substr(0, name.rfind('/'));
+    const bool is_metadata = name.ends_with(".egg-info") ||
+                             (directory.ends_with(".dist-info") && name.ends_with("/METADATA")) ||
+                             (directory.ends_with(".egg-info") && name.ends_with("/PKG-INFO"));
+    if (is_metadata) metadata_.push_back(join_normal(prefix_, name));
+  }
   bool enter() {
     depth_++;
     return true;
@@ -129,6 +140,7 @@ class CondaHandler : public nlohmann::json_sax<nlohmann::json> {
   }
   Distribution& distribution_;
   const std::string& prefix_;
+  std::vector<std::string> metadata_;
   std::string key_;
   int depth_ = 0;
 };
@@ -192,6 +204,22 @@ std::vector<std::string> damage_of(const Tree& tree, const Distribution& distrib
   if (const auto tags = tree.stat(wheel); tags && !tags->is_regular())
     add(wheel, "no file", "installers stop at it");
   return sentences;
+}
+
+// pip takes away the files of a package of conda when it installs another version or removes it,
+// and leaves conda's record of it, which then tells of what is not there any more.
+bool is_gone(const Tree& tree, const std::vector<std::string>& metadata,
+             const Distribution& package, const std::vector<Distribution>& others) {
+  const auto is_there = [&](const std::string& path) { return tree.stat(path).has_value(); };
+  if (metadata.empty() || std::any_of(metadata.begin(), metadata.end(), is_there)) return false;
+  const std::string name = normal_name(package.name);
+  const bool is_replaced =
+      std::any_of(others.begin(), others.end(), [&](const Distribution& other) {
+        return !other.is_conda_package && is_below(other.site, package.site) &&
+               normal_name(other.name) == name;
+      });
+  return is_replaced ||
+         std::none_of(package.native_files.begin(), package.native_files.end(), is_there);
 }
 
 }  // namespace
@@ -277,6 +305,7 @@ void Distributions::read_conda(const std::string& prefix) {
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler))
       add_problem("cannot read " + distribution.metadata + " as JSON");
     if (distribution.is_requested) requested.insert(normal_name(distribution.name));
+    if (is_gone(tree_, handler.metadata(), distribution, all_)) continue;
     if (!distribution.name.empty()) all_.push_back(std::move(distribution));
   }
   // The same package as Python sees it: conda writes no REQUESTED.

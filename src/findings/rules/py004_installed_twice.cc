@@ -6,6 +6,7 @@
 #include <map>
 
 #include "facts/python/requirement.h"
+#include "findings/copies.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -71,12 +72,10 @@ Finding leftovers(const std::vector<std::string>& paths) {
   return finding;
 }
 
-// conda lists Python packages a second time, and Debian keeps an egg-info beside a dist-info.
+// Debian keeps an egg-info beside a dist-info.
 bool is_same_installation(const Distribution& a, const Distribution& b) {
-  const bool other_kind = a.is_conda_package != b.is_conda_package ||
-                          a.metadata.ends_with(".dist-info") != b.metadata.ends_with(".dist-info");
-  return other_kind && a.version == b.version &&
-         (a.is_conda_package || b.is_conda_package || a.site == b.site);
+  return a.metadata.ends_with(".dist-info") != b.metadata.ends_with(".dist-info") &&
+         a.version == b.version && a.site == b.site;
 }
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
@@ -86,9 +85,10 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
     const bool is_wheel = distribution.metadata.ends_with(".dist-info");
     if (is_wheel && !distribution.has_metadata)
       findings.push_back(broken(examined.tree, distribution));
-    std::vector<const Distribution*>& group = copies[normal_name(distribution.name)];
-    if (group.empty() || !is_same_installation(*group.front(), distribution))
-      group.push_back(&distribution);
+  }
+  for (const Distribution* one : without_repeats(examined.distributions, examined.interpreter)) {
+    std::vector<const Distribution*>& group = copies[normal_name(one->name)];
+    if (group.empty() || !is_same_installation(*group.front(), *one)) group.push_back(one);
   }
   for (const auto& [name, group] : copies)
     if (group.size() > 1) findings.push_back(twice(examined, group));
@@ -104,9 +104,7 @@ const Rule kPy004 = {
     "installed-twice",
     Severity::kWarning,
     "A distribution is installed twice, or only halfway.",
-    "  Two descriptions (dist-info, egg-info, conda-meta) of one name, in one directory or in "
-    "several "
-    "of\n"
+    "  Two descriptions (dist-info, egg-info) of one name, in one directory or in several of\n"
     "  sys.path; a dist-info without METADATA, or with one that names nothing; directories ~NAME "
     "that a\n"
     "  stopped pip left. A note where the versions are the same and for leftovers; else a warning.",
@@ -115,7 +113,10 @@ const Rule kPy004 = {
     "  installed: requirements are checked against one, and the other runs.",
     "  torch 2.0.1 in ~/.local hides torch 2.6.0 of the environment.",
     "  Remove the copy that is not meant; PYTHONNOUSERSITE=1 leaves out ~/.local.",
-    "  Conda and pip name some packages differently (pytorch, torch); those are not seen as one.",
+    "  Of a venv with --system-site-packages, copies in its base are not named: to put others "
+    "before "
+    "them\n"
+    "  is what it is for. conda's own record of a package that has a dist-info is no second copy.",
     nullptr,
     check,
 };
