@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "base/addresses.h"
 #include "base/rows.h"
@@ -67,14 +68,29 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+// With what they import and do not require: an environment that has only what was asked for (of uv,
+// of a venv for Python 3.12 and later) would lack it.
+std::string requirements_of(const std::vector<const cuda::Build*>& builds, int python) {
+  std::string text;
+  std::vector<std::string> others;
+  for (const cuda::Build* build : builds) {
+    text += " " + quoted(build->install);
+    for (const cuda::Undeclared* one : cuda::undeclared_of(*build, python))
+      if (std::find(others.begin(), others.end(), one->needs) == others.end())
+        others.push_back(one->needs);
+  }
+  for (const std::string& other : others) text += " " + quoted(other);
+  return text;
+}
+
 // What installs these together: pip needs an address for builds that are not on the package index,
 // uv knows those of torch by itself.
 std::vector<report::InstallCommand> commands_for(const std::vector<const cuda::Build*>& builds,
-                                                 const IndexMap& indexes) {
-  std::string requirements, backend;
+                                                 int python, const IndexMap& indexes) {
+  const std::string requirements = requirements_of(builds, python);
+  std::string backend;
   bool only_torch = true;
   for (const cuda::Build* build : builds) {
-    requirements += " " + quoted(build->install);
     if (build->backend.empty()) continue;
     backend = build->backend;
     only_torch = only_torch && build->framework == "torch";
@@ -188,8 +204,10 @@ report::MatrixPart chosen_part(const AskedFramework& asked, const WantedMachine&
   part.name = asked.name;
   for (Judged& judged : best_builds(asked, wanted)) {
     std::vector<report::InstallCommand> commands;
-    if (judged.build->platform != "source") commands = commands_for({judged.build}, indexes);
-    part.chosen.push_back({std::move(judged), std::move(commands)});
+    if (judged.build->platform != "source")
+      commands = commands_for({judged.build}, wanted.python, indexes);
+    auto undeclared = cuda::undeclared_of(*judged.build, wanted.python);
+    part.chosen.push_back({std::move(judged), std::move(undeclared), std::move(commands)});
   }
   if (part.chosen.empty()) part.miss = nearest_miss(asked, wanted);
   return part;
@@ -204,37 +222,62 @@ bool is_sound(const cuda::SimulatedPair& row, const WantedMachine& wanted) {
   return true;
 }
 
+struct FoundPair {
+  const cuda::SimulatedPair* row;
+  const cuda::Build *first, *second;
+  // What decides which comes first: how many leave the GPU alone that is there, or are built for
+  // one that is not; the day of the newer, then that of the older.
+  int on_cpu = 0;
+  std::string newer, older;
+
+  bool operator<(const FoundPair& other) const {
+    if (on_cpu != other.on_cpu) return on_cpu < other.on_cpu;
+    return std::tie(newer, older) > std::tie(other.newer, other.older);
+  }
+};
+
+// Rows of these two, the first what is to be taken if it is sound; `left_out`: against the machine.
+std::vector<FoundPair> pairs_for(const AskedFramework& first, const AskedFramework& second,
+                                 bool is_for_machine, const WantedMachine& wanted,
+                                 size_t& left_out) {
+  std::vector<FoundPair> found;
+  for (const cuda::SimulatedPair& row : cuda::simulated_pairs()) {
+    const cuda::Build* a = build_of_pin(row.first);
+    const cuda::Build* b = build_of_pin(row.second);
+    if (!a || !b || a->framework == b->framework) continue;
+    if (!(first.takes(*a) && second.takes(*b)) && !(first.takes(*b) && second.takes(*a))) continue;
+    FoundPair one{
+        &row, a, b, 0, std::max(a->released, b->released), std::min(a->released, b->released)};
+    bool fits = true;
+    for (const cuda::Build* build : {a, b}) {
+      const Fit fit = is_for_machine ? judge(*build, wanted).fit : Fit::kRuns;
+      fits = fits && fit != Fit::kNot;
+      one.on_cpu += fit == Fit::kCpuOnly ? 1 : 0;
+    }
+    if (fits)
+      found.push_back(std::move(one));
+    else
+      left_out++;
+  }
+  std::stable_sort(found.begin(), found.end());
+  return found;
+}
+
 report::MatrixPair pair_of(const AskedFramework& first, const AskedFramework& second,
                            bool is_for_machine, const WantedMachine& wanted,
                            const IndexMap& indexes) {
   report::MatrixPair pair;
   pair.first = first.name;
   pair.second = second.name;
-  struct Found {
-    const cuda::SimulatedPair* row;
-    const cuda::Build *first, *second;
-    std::string released;
-  };
-  std::vector<Found> found;
-  for (const cuda::SimulatedPair& row : cuda::simulated_pairs()) {
-    const cuda::Build* a = build_of_pin(row.first);
-    const cuda::Build* b = build_of_pin(row.second);
-    if (!a || !b || a->framework == b->framework) continue;
-    if (!(first.takes(*a) && second.takes(*b)) && !(first.takes(*b) && second.takes(*a))) continue;
-    const bool fits = !is_for_machine ||
-                      (judge(*a, wanted).fit != Fit::kNot && judge(*b, wanted).fit != Fit::kNot);
-    if (fits)
-      found.push_back({&row, a, b, std::max(a->released, b->released)});
-    else
-      pair.left_out++;
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Found& a, const Found& b) { return a.released > b.released; });
-  for (const Found& one : found) {
+  for (const FoundPair& one : pairs_for(first, second, is_for_machine, wanted, pair.left_out)) {
     pair.rows.push_back(*one.row);
     if (!pair.sound.empty() || !is_sound(*one.row, wanted)) continue;
     pair.sound = {one.row->first, one.row->second};
-    if (is_for_machine) pair.commands = commands_for({one.first, one.second}, indexes);
+    if (!is_for_machine) continue;
+    pair.commands = commands_for({one.first, one.second}, wanted.python, indexes);
+    for (const cuda::Build* build : {one.first, one.second})
+      for (const cuda::Undeclared* row : cuda::undeclared_of(*build, wanted.python))
+        pair.undeclared.push_back(row);
   }
   return pair;
 }

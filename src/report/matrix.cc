@@ -136,6 +136,14 @@ std::string fit_text(const Judged& judged) {
   }
 }
 
+std::string draw_undeclared(const std::vector<const cuda::Undeclared*>& undeclared) {
+  std::string text;
+  for (const cuda::Undeclared* one : undeclared)
+    text += fmt::format("      with {}: {} {} imports {} and does not require it ({})\n",
+                        one->needs, one->distribution, one->version, one->module, one->imported_by);
+  return text;
+}
+
 std::string draw_commands(const std::vector<InstallCommand>& commands) {
   std::string text;
   for (const InstallCommand& one : commands)
@@ -164,7 +172,7 @@ std::string draw_chosen(const MatrixPart& part, const Painter& painter) {
                         pythons_text(build));
     for (const std::string& reason : one.judged.reasons)
       text += fmt::format("      {}\n", printable(reason));
-    text += draw_commands(one.commands);
+    text += draw_undeclared(one.undeclared) + draw_commands(one.commands);
   }
   return text;
 }
@@ -186,7 +194,7 @@ std::string draw_pair(const MatrixPair& pair, const Painter& painter) {
   if (!pair.sound.empty())
     text += fmt::format("    sound: {}, imported in this order\n",
                         printable(fmt::format("{}", fmt::join(pair.sound, ", then "))));
-  return text + draw_commands(pair.commands);
+  return text + draw_undeclared(pair.undeclared) + draw_commands(pair.commands);
 }
 
 std::string machine_text(const WantedMachine& wanted) {
@@ -230,6 +238,19 @@ Json dump_judged(const Judged& judged) {
   Json json = dump_build(judged);
   json["fit"] = fit_name(judged.fit);
   json["reasons"] = judged.reasons;
+  return json;
+}
+
+Json dump_undeclared(const std::vector<const cuda::Undeclared*>& undeclared) {
+  Json json = Json::array();
+  for (const cuda::Undeclared* one : undeclared)
+    json.push_back({{"distribution", one->distribution},
+                    {"version", one->version},
+                    {"needs", one->needs},
+                    {"module", one->module},
+                    {"imported_by", one->imported_by},
+                    {"source", one->wheel},
+                    {"read", one->read}});
   return json;
 }
 
@@ -285,6 +306,7 @@ std::string json(const Matrix& matrix) {
     one["chosen"] = Json::array();
     for (const ChosenBuild& chosen : part.chosen) {
       Json build = dump_judged(chosen.judged);
+      build["undeclared"] = dump_undeclared(chosen.undeclared);
       build["commands"] = dump_commands(chosen.commands);
       one["chosen"].push_back(std::move(build));
     }
@@ -308,6 +330,7 @@ std::string json(const Matrix& matrix) {
                              {"rows", std::move(rows)},
                              {"left_out", pair.left_out},
                              {"sound", pair.sound},
+                             {"undeclared", dump_undeclared(pair.undeclared)},
                              {"commands", dump_commands(pair.commands)}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -18,6 +18,7 @@ struct InstallCommand {
 
 struct ChosenBuild {
   Judged judged;
+  std::vector<const cuda::Undeclared*> undeclared;  // what the commands install besides, and why
   std::vector<InstallCommand> commands;
 };
 
@@ -37,6 +38,7 @@ struct MatrixPair {
   size_t left_out = 0;  // that do not go with the machine
   std::vector<std::string>
       sound;  // requirements of the newest pair with a sound order, in that order
+  std::vector<const cuda::Undeclared*> undeclared;
   std::vector<InstallCommand> commands;  // that install it; only with --for
 };
 

@@ -25,6 +25,7 @@ def rows_of(name: str) -> list[list[str]]:
 RELEASES = [dict(zip(FIELDS, row)) for row in rows_of("releases.tsv")]
 OTHERS = rows_of("other_builds.tsv")
 PAIRS = rows_of("pairs.tsv")
+UNDECLARED = rows_of("undeclared.tsv")
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -71,6 +72,16 @@ def test_each_row_has_its_source_and_day():
     known = {row["install"] for row in RELEASES}
     for row in PAIRS:
         assert len(row) == 8 and {row[0], row[1]} <= known and re.fullmatch(r"\d{4}-\d\d-\d\d", row[7]), row
+
+
+def test_what_is_undeclared_has_its_source():
+    known = {(r["distribution"], r["version"]): r for r in RELEASES}
+    for row in UNDECLARED:
+        assert len(row) == 8 and re.fullmatch(r"[\w/]+\.py:\d+", row[5]) and re.fullmatch(r"\d{4}-\d\d-\d\d", row[7]), row
+        release = known[row[0], row[1]]
+        taken = set(release["pythons"].rstrip("+").split(","))
+        assert row[6].startswith(row[0].replace("-", "_") + "-" + row[1]) and row[2], row
+        assert set(row[2].split(",")) <= taken or release["pythons"].endswith("+"), row
 
 
 def test_both_orders_of_each_pair_are_there():
@@ -269,6 +280,22 @@ def test_no_gpu(ask):
     assert [one["install"].split("==")[0] for one in report["frameworks"][0]["chosen"]] == ["tensorflow-cpu"]
 
 
+def test_without_a_gpu_the_newest_sound_pair_is_one_for_the_cpu(ask):
+    """A build for CUDA of 2024 is no reason to leave out the newer one that is for the CPU, and the other way round."""
+    pair = ask("paddle", "torch", "--for", "no GPU, python 3.12, x86_64")["pairs"][0]
+    newest = {row["distribution"]: row for row in reversed(RELEASES) if row["platform"] == "x86_64" and "3.12" in row["pythons"]}
+    assert sorted(pair["sound"]) == sorted(newest[name]["install"] for name in ("paddlepaddle", "torch"))
+    assert ["paddlepaddle-gpu" in row["first"] + row["second"] for row in pair["rows"]] == sorted(
+        "paddlepaddle-gpu" in row["first"] + row["second"] for row in pair["rows"])
+    pair = ask("paddle", "torch", "--for", "driver 600, python 3.12, x86_64")["pairs"][0]
+    assert any(pin.startswith("paddlepaddle-gpu==") for pin in pair["sound"]), pair["sound"]
+    days = {row["install"]: row["released"] for row in RELEASES if row["platform"] == "x86_64"}
+    for names in (("torch", "paddle"), ("tensorflow", "torch"), ("onnxruntime", "torch")):
+        rows = ask(*names)["pairs"][0]["rows"]
+        ages = [sorted((days[row["first"]], days[row["second"]]), reverse=True) for row in rows]
+        assert ages == sorted(ages, reverse=True), "the newest first, of the same newest the one with the newer other"
+
+
 def test_here(ask, tmp_path: Path):
     environment = made.Environment(tmp_path / "env", "uv")
     report = ask("torch", "--for", "here", "--env", str(environment.root), code=None)
@@ -323,12 +350,40 @@ def test_commands_install_what_they_say(environment, ask, serve, tmp_path: Path)
     assert done.returncode == 0 and plain["version"] in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("asked,python,words", [
+    ("paddlepaddle-gpu==2.6.2", "3.12", True), ("paddlepaddle-gpu==2.6.1", "3.10", True), ("paddlepaddle==3.2.0", "3.13", True),
+    ("paddlepaddle==3.3.1", "3.12", False), ("paddlepaddle==3.3.1", "3.11", True), ("onnxruntime==1.32.0", "3.12", False)])
+def test_what_a_framework_imports_and_does_not_require_is_installed_with_it(matrix, ask, asked: str, python: str, words: bool):
+    """Seen in environments of uv for Python 3.12: without setuptools `import paddle` of 2.6.2, 3.0, 3.1 and 3.2 ends with
+    ModuleNotFoundError, with it it does not; 3.3.1 requires it, for 3.12 and later."""
+    wanted = (asked, "--for", f"python {python}, x86_64")
+    build = ask(*wanted)["frameworks"][0]["chosen"][0]
+    commands = [shlex.split(one["command"]) for one in build["commands"]]
+    assert len(commands) == 2 and all((line[-1] == "setuptools") == words for line in commands), commands
+    assert [one["needs"] for one in build["undeclared"]] == ["setuptools"] * words
+    assert ("imports setuptools and does not require it" in matrix(*wanted).stdout) == words
+
+
+def test_numpy_of_its_time_comes_with_a_build_that_does_not_require_it(ask):
+    """Seen in an environment of uv: faiss-cpu 1.7.4 does not load beside NumPy 2."""
+    build = ask("faiss-cpu==1.7.4", "--for", "python 3.11, x86_64")["frameworks"][0]["chosen"][0]
+    assert [shlex.split(one["command"])[-2:] for one in build["commands"]] == [["faiss-cpu==1.7.4", "numpy<2"]] * 2
+
+
+def test_a_pair_is_installed_with_what_either_does_not_require(ask):
+    for wanted in ("driver 600, python 3.12, x86_64", "no GPU, python 3.11, x86_64"):
+        pair = ask("paddle", "torch", "--for", wanted)["pairs"][0]
+        assert pair["sound"] and all(shlex.split(one["command"])[-1] == "setuptools" for one in pair["commands"]), pair["commands"]
+        assert {one["distribution"] for one in pair["undeclared"]} <= {pin.split("==")[0] for pin in pair["sound"]}
+
+
 def test_a_sound_pair_can_be_installed(environment, ask, serve, tmp_path: Path):
     report = ask("tensorflow-cpu", "paddlepaddle", "--for", "python 3.11, x86_64")
     pair = report["pairs"][0]
     for pin in pair["sound"]:
         name, _, version = pin.partition("==")
         made.make_wheel(tmp_path / "wheels", name, version)
+    made.make_wheel(tmp_path / "wheels", "setuptools", "80")  # paddlepaddle 3.3.1 does not require it for Python 3.11
     index = serve(tmp_path / "wheels")
     command = next(c["command"] for c in pair["commands"] if c["installer"] == environment.installer)
     done = dry_run(environment, command, PIP_INDEX_URL=index.address(), UV_DEFAULT_INDEX=index.address())

@@ -16,6 +16,9 @@ constexpr std::string_view kReleases =
 constexpr std::string_view kOtherBuilds =
 #include "data/other_builds.inc"
     ;
+constexpr std::string_view kUndeclared =
+#include "data/undeclared.inc"
+    ;
 constexpr std::string_view kPairs =
 #include "data/pairs.inc"
     ;
@@ -23,6 +26,7 @@ constexpr std::string_view kPairs =
 constexpr std::string_view kUnknown = "?";
 constexpr size_t kReleaseFields = 14;
 constexpr size_t kOtherFields = 9;
+constexpr size_t kUndeclaredFields = 8;
 constexpr size_t kPairFields = 8;
 
 std::string known(std::string_view text) {
@@ -72,6 +76,25 @@ void add_pythons(Build& build, std::string_view text) {
   if (build.any_later_python) text.remove_suffix(1);
   for (const std::string_view one : split_list(text, ','))
     if (const int python = parse_python(one)) build.pythons.push_back(python);
+}
+
+std::vector<Undeclared> parse_undeclared(std::string_view table) {
+  std::vector<Undeclared> rows;
+  for (const TableRow& row : table_rows(table, kUndeclaredFields)) {
+    Undeclared one{std::string(row[0]), std::string(row[1]), {},
+                   std::string(row[3]), std::string(row[4]), std::string(row[5]),
+                   std::string(row[6]), std::string(row[7])};
+    for (const std::string_view python : split_list(row[2], ','))
+      one.pythons.push_back(parse_python(python));
+    rows.push_back(std::move(one));
+  }
+  return rows;
+}
+
+// "2.6" of 2.6.2
+std::string_view minor_of(std::string_view version) {
+  const size_t point = version.find('.');
+  return version.substr(0, point == version.npos ? point : version.find('.', point + 1));
 }
 
 std::vector<SimulatedPair> parse_pairs(std::string_view table) {
@@ -156,6 +179,23 @@ const std::vector<Build>& known_builds() {
     return all;
   }();
   return builds;
+}
+
+const std::vector<Undeclared>& known_undeclared() {
+  static const std::vector<Undeclared> rows = parse_undeclared(kUndeclared);
+  return rows;
+}
+
+std::vector<const Undeclared*> undeclared_of(const Build& build, int python) {
+  std::vector<const Undeclared*> found;
+  for (const Undeclared& one : known_undeclared()) {
+    if (one.distribution != build.distribution || minor_of(one.version) != minor_of(build.version))
+      continue;
+    const auto& pythons = one.pythons;
+    if (!python || std::find(pythons.begin(), pythons.end(), python) != pythons.end())
+      found.push_back(&one);
+  }
+  return found;
 }
 
 const std::vector<SimulatedPair>& simulated_pairs() {

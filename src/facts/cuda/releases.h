@@ -1,5 +1,6 @@
 // Which builds of the frameworks there are, and which pairs of them were simulated: the tables
-// data/releases.tsv, data/other_builds.tsv and data/pairs.tsv. What they do not know stays unknown.
+// data/releases.tsv, data/other_builds.tsv, data/undeclared.tsv and data/pairs.tsv. What they do
+// not know stays unknown.
 #pragma once
 
 #include <optional>
@@ -48,6 +49,18 @@ const std::vector<Build>& known_builds();
 // Rows of the same form as data/releases.tsv, and as data/other_builds.tsv.
 std::vector<Build> parse_releases(std::string_view table);
 std::vector<Build> parse_other_builds(std::string_view table);
+
+// What a release imports whenever it is imported, and no requirement of it brings.
+struct Undeclared {
+  std::string distribution, version;  // of the release
+  std::vector<int> pythons;           // for which nothing brings it
+  std::string needs, module;          // a requirement, "numpy<2", and what is imported: "numpy"
+  std::string imported_by;            // "paddle/utils/cpp_extension/cpp_extension.py:21"
+  std::string wheel, read;
+};
+const std::vector<Undeclared>& known_undeclared();
+// Of this build, by what is known of its minor; python 0: any of its Pythons.
+std::vector<const Undeclared*> undeclared_of(const Build& build, int python);
 
 // Two frameworks in one environment, imported in this order.
 struct SimulatedPair {
