@@ -183,7 +183,8 @@ std::vector<std::string> from_anywhere(std::vector<std::string> command,
   if (command[0].find('/') != std::string::npos)
     command[0] = std::filesystem::absolute(command[0], error).string();
   const PythonCommand python = split_python_command(started.command);
-  if (started.path == started.interpreter && python.kind == PythonCommand::kScript &&
+  const bool is_interpreter = !started.path.empty() && find_interpreter(Tree(""), started.path);
+  if (is_interpreter && python.kind == PythonCommand::kScript &&
       started.command.size() <= command.size() && std::filesystem::exists(python.program, error))
     command[command.size() - started.command.size() + python.arguments - 1] =
         std::filesystem::absolute(python.program, error).string();
