@@ -86,12 +86,16 @@ Result<std::vector<VariableChange>> launch_variables(const Repair& repair,
     after.emplace_back(kRulesVariable, format_rules(flags, ';'));
   }
   apply_variables(repair, interposer, after);
+  const bool has_preloads =
+      std::any_of(environment.begin(), environment.end(),
+                  [](const auto& entry) { return entry.first == "LD_PRELOAD"; });
   std::vector<VariableChange> changes;
   for (const auto& entry : after)
     if (std::find(environment.begin(), environment.end(), entry) == environment.end())
       changes.push_back(
           {entry.first, entry.second, reason_of(repair, entry.first),
-           entry.first == "LD_PRELOAD" ? shell_line_of_preloads(repair, interposer) : ""});
+           entry.first == "LD_PRELOAD" ? shell_line_of_preloads(repair, interposer) : "",
+           entry.first == "LD_PRELOAD" && has_preloads});
   for (const auto& [name, value] : environment)
     if (std::none_of(after.begin(), after.end(),
                      [&](const auto& entry) { return entry.first == name; }))
@@ -100,7 +104,10 @@ Result<std::vector<VariableChange>> launch_variables(const Repair& repair,
 }
 
 VariableChange change_of(const NeededVariable& needed, const VariableMap& environment) {
-  return {needed.name, value_of(needed, environment), needed.reason, shell_line(needed, true)};
+  const bool adds = needed.setting == Setting::kAppend || needed.setting == Setting::kPrepend;
+  return {
+      needed.name, value_of(needed, environment), needed.reason, shell_line(needed, true),
+      needed.setting == Setting::kCopy || (adds && !variable_of(environment, needed.name).empty())};
 }
 
 Result<std::vector<VariableChange>> hook_variables(const Variables& settings,

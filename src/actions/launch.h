@@ -17,7 +17,8 @@ struct VariableChange {
   std::string name;
   std::optional<std::string> value;  // nothing: unset
   std::string reason;
-  std::string shell{};  // the line of a script that does it; empty: an export of the value
+  std::string shell{};     // the line of a script that does it; empty: an export of the value
+  bool holds_own = false;  // the value is made of what the user's own variables hold
 };
 
 // `environment`: ours. Finds libcohabit_preload.so where there are flags to change.

@@ -194,10 +194,9 @@ std::vector<std::string> from_anywhere(std::vector<std::string> command,
 // As a shell takes it. What the user's own variables hold is named, not written out.
 void print_dry(const RunOptions& options, const std::vector<VariableChange>& changes) {
   for (const VariableChange& variable : changes) {
-    const bool names_own = variable.shell.starts_with("export ");
-    const std::string line = names_own        ? variable.shell
-                             : variable.value ? variable.name + "=" + shell_word(*variable.value)
-                                              : "unset " + variable.name;
+    const std::string line = variable.holds_own ? variable.shell
+                             : variable.value   ? variable.name + "=" + shell_word(*variable.value)
+                                                : "unset " + variable.name;
     fmt::print("{}  # {}\n", line, variable.reason);
   }
   std::vector<std::string> words;

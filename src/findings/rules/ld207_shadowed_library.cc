@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "findings/rules/rules.h"
 #include "findings/words.h"
@@ -17,26 +19,32 @@ namespace {
 
 using sim::ObjectId;
 
-// Installed files by the name under which ld.so would look for them.
+std::string_view file_name(const std::string& path) {
+  return std::string_view(path).substr(path.rfind('/') + 1);
+}
+
+// Installed files by the name under which ld.so would look for them, of these names.
 class Installed {
  public:
-  explicit Installed(const Distributions& distributions) {
+  Installed(const Distributions& distributions, const std::unordered_set<std::string_view>& names) {
+    if (names.empty()) return;
     for (const Distribution& distribution : distributions.all())
       for (const std::string& path : distribution.native_files)
-        by_name_[path.substr(path.rfind('/') + 1)].push_back({&distribution, &path});
+        if (const auto name = file_name(path); names.contains(name))
+          by_name_[name].push_back({&distribution, &path});
   }
   struct Copy {
     const Distribution* distribution;
     const std::string* path;
   };
-  const std::vector<Copy>& find(const std::string& name) const {
+  const std::vector<Copy>& find(std::string_view name) const {
     static const std::vector<Copy> kNone;
     const auto found = by_name_.find(name);
     return found == by_name_.end() ? kNone : found->second;
   }
 
  private:
-  std::unordered_map<std::string, std::vector<Copy>> by_name_;
+  std::unordered_map<std::string_view, std::vector<Copy>> by_name_;
 };
 
 // Whether the distribution of `object` asks for this one (or is it).
@@ -82,47 +90,51 @@ std::string way_to(const Case& examined, const std::string& path) {
 
 struct Shadowed {
   ObjectId object;
-  const Installed::Copy* copy;
+  Installed::Copy copy;
   ObjectId by;
 };
 
-std::vector<Shadowed> find_shadowed(const Case& examined, const Installed& installed) {
+std::vector<Shadowed> find_shadowed(const Case& examined) {
   const ProcessView& process = examined.process;
-  std::vector<Shadowed> found;
+  std::vector<ObjectId> foreign;
+  std::unordered_set<std::string_view> names;
   for (ObjectId id = 0; id < process.object_count(); id++) {
     if (!process.counts(id) || !process.ownership().owners(id).empty()) continue;
-    const std::string& path = process.image(id).path;
-    for (const auto& copy : installed.find(path.substr(path.rfind('/') + 1))) {
+    foreign.push_back(id);
+    names.insert(file_name(process.image(id).path));
+  }
+  const Installed installed(*examined.distributions, names);
+  std::vector<Shadowed> found;
+  for (const ObjectId id : foreign)
+    for (const auto& copy : installed.find(file_name(process.image(id).path))) {
       const ObjectId by = deprived(process, id, *copy.distribution);
       if (by == kNone) continue;
-      found.push_back({id, &copy, by});
+      found.push_back({id, copy, by});
       break;
     }
-  }
   return found;
 }
 
 std::vector<Finding> check(const Case& examined) {
   if (!examined.distributions) return {};
   const ProcessView& process = examined.process;
-  const Installed installed(*examined.distributions);
   std::map<std::string, Finding> findings;  // by the directory that is in front
-  for (const Shadowed& one : find_shadowed(examined, installed)) {
+  for (const Shadowed& one : find_shadowed(examined)) {
     const std::string path = path_of(process, one.object);
     Finding& finding = findings[path.substr(0, path.rfind('/'))];
     finding.severity = Severity::kWarning;
     finding.libraries.push_back(library_of(process, one.object));
-    finding.libraries.push_back(library_of(*one.copy->distribution, *one.copy->path));
+    finding.libraries.push_back(library_of(*one.copy.distribution, *one.copy.path));
     const std::string way = way_to(examined, process.image(one.object).path);
     finding.evidence.push_back(
         fact("place", fmt::format("{} gets it from {}{}", short_name(process, one.by), path,
                                   way.empty() ? "" : ", found by " + way)));
     finding.evidence.push_back(
-        fact("place", fmt::format("{} brings", label(*one.copy->distribution)), *one.copy->path));
+        fact("place", fmt::format("{} brings", label(*one.copy.distribution)), *one.copy.path));
     if (!finding.headline.empty()) continue;
     finding.headline =
         fmt::format("{} of {} shadows the one that {} brings", short_name(process, one.object),
-                    path.substr(0, path.rfind('/')), label(*one.copy->distribution));
+                    path.substr(0, path.rfind('/')), label(*one.copy.distribution));
     finding.help.push_back({way.empty() ? "make ld.so look into the wheel's directory first"
                                         : "take the directory out of LD_LIBRARY_PATH",
                             "", Safety::kManual});
