@@ -315,9 +315,7 @@ UNFIT = "from one import gone\n"
                                     "a plugin", "a script that is run", ""])
 def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: str) -> None:
     """No framework and no requirement speaks of it: that what worked before the install is run again does."""
-    root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
-    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    root, install = pip_environment(tmp_path)
     make_wheel(tmp_path, "one", "1.0", more={"one/__init__.py": "gone = 1\n"})
     make_wheel(tmp_path, "two", "1.0", ("one>=1",), {"two/__init__.py": UNFIT if broken == "who needs it" else ""})
     make_wheel(tmp_path, "three", "1.0", ("two",),
@@ -363,9 +361,7 @@ def test_an_upgrade_that_fits_by_metadata_is_run(call, tmp_path: Path, broken: s
                                     "at the top"])
 def test_what_a_new_version_has_no_more_is_told_or_taken_back(call, tmp_path: Path, needed: str) -> None:
     """numpy 2 has no numpy.array_api: its user asked for that only if numpy was named, and hears of it in any case."""
-    root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
-    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    root, install = pip_environment(tmp_path)
     make_wheel(tmp_path, "one", "1.0", more={
         "one/old.py": "import argparse\ndef main(): argparse.ArgumentParser().parse_args()\n", "old_one.py": "",
         "one-1.0.dist-info/entry_points.txt": "[console_scripts]\ntool-one = one.old:main\n"})
@@ -401,9 +397,7 @@ def test_what_a_new_version_has_no_more_is_told_or_taken_back(call, tmp_path: Pa
 
 
 def test_what_the_exception_speaks_of_is_named_first(call, tmp_path: Path) -> None:
-    root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
-    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    root, install = pip_environment(tmp_path)
     make_wheel(tmp_path, "left", "1.0")
     make_wheel(tmp_path, "right", "1.0", more={"right/__init__.py": "gone = 1\n"})
     make_wheel(tmp_path, "deep", "1.0")
@@ -420,9 +414,7 @@ def test_what_the_exception_speaks_of_is_named_first(call, tmp_path: Path) -> No
 
 
 def test_an_exception_of_the_moment_is_no_reason(call, tmp_path: Path) -> None:
-    root, count = tmp_path / "env", tmp_path / "count"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
-    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    (root, install), count = pip_environment(tmp_path), tmp_path / "count"
     make_wheel(tmp_path, "one", "1.0")
     every_second = (f"import os\nopen({str(count)!r}, 'ab').write(b'x')\n"
                     f"if os.path.getsize({str(count)!r}) % 2 == 0: raise OSError('no answer')\n")
@@ -465,9 +457,7 @@ def walk_of_uv(root: Path) -> dict:
 
 def test_another_version_of_a_framework_is_asked_for_by_name(call, tmp_path: Path) -> None:
     """Nothing is broken by it, and it is what people least want to happen unseen."""
-    root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
-    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    root, install = pip_environment(tmp_path)
     for version in ("2.5", "2.6"):
         make_wheel(tmp_path, "torch", version, more={"torch/version.py": "cuda = '12.4'\nhip = None\n"})
     make_wheel(tmp_path, "vision", "1.0", ("torch==2.5",))
@@ -483,9 +473,7 @@ def test_another_version_of_a_framework_is_asked_for_by_name(call, tmp_path: Pat
 
 
 def test_who_asks_for_jax_asks_for_jaxlib(call, tmp_path: Path) -> None:
-    root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
-    install = [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
+    root, install = pip_environment(tmp_path)
     for version in ("0.4.20", "0.4.30"):
         make_wheel(tmp_path, "jaxlib", version, more={"jaxlib/version.py": ""})
         make_wheel(tmp_path, "jax", version, (f"jaxlib=={version}",))
@@ -542,6 +530,13 @@ def test_what_does_not_fit_is_kept_if_it_works(pinned, call, works: bool) -> Non
     assert "PY001" in done.stderr and "beta 1.0" in done.stderr and "taken back" in done.stderr
     call(pinned, "guard", "--no-verify", "--", *installer(pinned, code))
     assert (pinned.site / "gamma").exists()
+
+
+def pip_environment(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A venv, and its pip's install of wheels that lie in `tmp_path`."""
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    return root, [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
 
 
 def make_wheel(directory: Path, name: str, version: str, requires: tuple[str, ...] = (),
