@@ -90,12 +90,13 @@ Result<std::vector<VariableChange>> launch_variables(const Repair& repair,
       std::any_of(environment.begin(), environment.end(),
                   [](const auto& entry) { return entry.first == "LD_PRELOAD"; });
   std::vector<VariableChange> changes;
-  for (const auto& entry : after)
-    if (std::find(environment.begin(), environment.end(), entry) == environment.end())
-      changes.push_back(
-          {entry.first, entry.second, reason_of(repair, entry.first),
-           entry.first == "LD_PRELOAD" ? shell_line_of_preloads(repair, interposer) : "",
-           entry.first == "LD_PRELOAD" && has_preloads});
+  for (const auto& entry : after) {
+    if (std::find(environment.begin(), environment.end(), entry) != environment.end()) continue;
+    const bool preloads = entry.first == "LD_PRELOAD";
+    changes.push_back({entry.first, entry.second, reason_of(repair, entry.first),
+                       preloads ? shell_line_of_preloads(repair, interposer) : "",
+                       preloads && has_preloads});
+  }
   for (const auto& [name, value] : environment)
     if (std::none_of(after.begin(), after.end(),
                      [&](const auto& entry) { return entry.first == name; }))

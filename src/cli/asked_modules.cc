@@ -72,6 +72,17 @@ std::string module_name(std::string_view path) {
   return name;
 }
 
+// What of the distribution is imported by a name of one part, as its files come.
+std::vector<std::string_view> top_modules(const InstalledFiles& files, uint32_t distribution) {
+  std::vector<std::string_view> modules;
+  const auto [begin, end] = files.rows_of(distribution);
+  for (size_t i = begin; i < end; i++)
+    if (const auto module = import_name(files.rows()[i].record.path);
+        !module.empty() && !is_by_the_way(module))
+      modules.push_back(module);
+  return modules;
+}
+
 // Directories above a file, the nearest first: "a/b", "a" of "a/b/c.py".
 std::vector<std::string_view> parents_of(std::string_view path) {
   std::vector<std::string_view> parents;
@@ -205,11 +216,8 @@ std::string ExaminedModules::unpaired() const {
 
 std::vector<std::string> own_modules(const InstalledFiles& files, uint32_t distribution,
                                      const std::string& name) {
-  const auto [begin, end] = files.rows_of(distribution);
   std::set<std::string> modules;
-  for (size_t i = begin; i < end; i++) {
-    const std::string_view module = import_name(files.rows()[i].record.path);
-    if (module.empty() || is_by_the_way(module)) continue;
+  for (const std::string_view module : top_modules(files, distribution)) {
     if (normal_name(std::string(module)) == normal_name(name)) return {std::string(module)};
     if (module[0] != '_') modules.emplace(module);
   }
@@ -221,13 +229,10 @@ std::vector<std::string> all_modules(const InstalledFiles& files, uint32_t distr
                                      const std::string& name) {
   constexpr size_t kMost = 8;
   std::vector<std::string> modules = own_modules(files, distribution, name);
-  const auto [begin, end] = files.rows_of(distribution);
-  for (size_t i = begin; i < end && modules.size() < kMost; i++) {
-    const std::string_view module = import_name(files.rows()[i].record.path);
-    if (module.empty() || module[0] == '_' || is_by_the_way(module)) continue;
-    if (std::find(modules.begin(), modules.end(), module) == modules.end())
+  for (const std::string_view module : top_modules(files, distribution))
+    if (modules.size() < kMost && module[0] != '_' &&
+        std::find(modules.begin(), modules.end(), module) == modules.end())
       modules.emplace_back(module);
-  }
   return modules;
 }
 
@@ -243,10 +248,10 @@ std::vector<std::string> modules_of_entry_points(const World& world,
   return modules;
 }
 
-std::vector<std::string> scripts_with_help(const World& world, const Distribution& distribution) {
+std::vector<std::string> scripts_with_help(World& world, const Distribution& distribution) {
   constexpr size_t kMost = 3;
   std::vector<std::string> scripts;
-  python::Finder finder(world.tree, *world.python);
+  python::Finder& finder = finder_of(world);
   OptionReaders readers(world.tree, finder);
   for (const EntryPoint& entry : entry_points_of(world, distribution)) {
     if (scripts.size() == kMost || entry.group != "console_scripts") break;

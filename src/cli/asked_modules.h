@@ -24,7 +24,7 @@ std::vector<std::string> modules_of_entry_points(const World& world,
                                                  const Distribution& distribution);
 // Scripts in bin/ that it installs and whose module reads its options by a library that knows
 // --help (argparse, click, ...): asked for that, they do nothing else. A few at most.
-std::vector<std::string> scripts_with_help(const World& world, const Distribution& distribution);
+std::vector<std::string> scripts_with_help(World& world, const Distribution& distribution);
 
 // Paired are the frameworks, then other distributions with native files that were asked for, where
 // these are few; the rest of what was asked for is looked at alone.

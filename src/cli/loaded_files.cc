@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/mapped_files.h"
+
 namespace cohabit {
 namespace {
 
@@ -27,10 +29,7 @@ bool reaches(const Reach& reach, const LoadedFiles& loaded,
 
 LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simulation) {
   LoadedFiles loaded = loaded_files(sequence.plan, {});
-  for (const sim::Object& object : simulation.objects()) {
-    loaded.insert(object.name);
-    if (object.image != kNone) loaded.insert(simulation.images()[object.image].real_path);
-  }
+  for (const std::string_view file : sim::mapped_files(simulation)) loaded.insert(file);
   return loaded;
 }
 

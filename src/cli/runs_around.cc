@@ -97,7 +97,7 @@ void RunsAround::add_brought(const World& world, const InstalledFiles& files) {
 }
 
 // Many packages require a few: what is nearest to a change is what it breaks.
-std::vector<Imports> RunsAround::add_own(const World& world, const InstalledFiles& files,
+std::vector<Imports> RunsAround::add_own(World& world, const InstalledFiles& files,
                                          const Names& expected) {
   constexpr size_t kMostPackages = 24;
   std::vector<Imports> added;

@@ -52,7 +52,7 @@ class RunsAround {
  private:
   using Uses = std::map<std::string, std::set<std::string>>;
 
-  std::vector<std::vector<std::string>> add_own(const World& world, const InstalledFiles& files,
+  std::vector<std::vector<std::string>> add_own(World& world, const InstalledFiles& files,
                                                 const std::set<std::string>& expected);
   void add_brought(const World& world, const InstalledFiles& files);
   bool is_gone(const std::string& module, World& world) const;

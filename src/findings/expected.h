@@ -80,6 +80,11 @@ std::vector<Finding> numpy_abi(const EnvironmentCase& examined, const std::strin
 std::vector<Finding> protobuf_gencode(const EnvironmentCase& before,
                                       const EnvironmentCase& expected,
                                       const std::set<std::string>& left_out);
+// PY302 of what stays: modules that the new version of one of `changed` (normal names) has no more,
+// nor anybody else. Of a version whose files are not known nothing is told; what is removed is
+// meant to go.
+std::vector<Finding> expect_withdrawn(const EnvironmentCase& before, const EnvironmentCase& after,
+                                      const std::set<std::string>& changed);
 }  // namespace rules
 
 }  // namespace cohabit

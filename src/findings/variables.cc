@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <cstring>
 
 #include <algorithm>
 #include <cctype>
 
+#include "base/paths.h"
 #include "base/rows.h"
 #include "facts/elf/sections.h"
 #include "findings/spelling.h"
@@ -186,6 +188,20 @@ bool stands_in_file(const Tree& tree, const std::string& path, std::string_view 
   read_texts(map->bytes(), path,
              [&](std::string_view text) { found = found || contains_word(text, word); });
   return found;
+}
+
+bool stands_in_package(const Tree& tree, const Interpreter& interpreter,
+                       const std::vector<std::string_view>& files, std::string_view word) {
+  for (const std::string& site : interpreter.site_directories)
+    for (const std::string_view file : files) {
+      const std::string path = fmt::format("{}/{}", site, file);
+      const std::string pattern = last_part(path), directory = directory_of(path);
+      for (const std::string& name : tree.list(directory))
+        if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0 &&
+            stands_in_file(tree, fmt::format("{}/{}", directory, name), word))
+          return true;
+    }
+  return false;
 }
 
 bool looks_like_framework_variable(std::string_view name) {

@@ -21,6 +21,10 @@ const std::vector<KnownVariable>& known_variables();
 
 // Whether a word stands in a Python file, or in the constants of a native one.
 bool stands_in_file(const Tree& tree, const std::string& path, std::string_view word);
+// The same of a package that is installed. `files`: names below site-packages, the last part a
+// pattern.
+bool stands_in_package(const Tree& tree, const Interpreter& interpreter,
+                       const std::vector<std::string_view>& files, std::string_view word);
 
 // "XLA_", "NCCL_": a variable of that name is meant for a framework.
 bool looks_like_framework_variable(std::string_view name);

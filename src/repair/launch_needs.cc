@@ -1,7 +1,6 @@
 #include "repair/launch_needs.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <optional>
@@ -78,7 +77,7 @@ class Needs {
   }
   std::string others_than(const Build& build) const;
   bool has_word(const Row& row, std::string_view word) const {
-    return stands_in_package(facts_, row.files, word);
+    return stands_in_package(facts_.tree, facts_.interpreter, row.files, word);
   }
   std::optional<Need> examine(const Row& row, const Build& build) const;
   std::optional<Need> libdevice_for(const Build& build) const;
@@ -292,20 +291,6 @@ std::string shell_line(const NeededVariable& variable, bool guarded) {
       return fmt::format("{}export {}={}",
                          guarded ? fmt::format("[ \"${{{}+set}}\" ] || ", name) : "", name, part);
   }
-}
-
-bool stands_in_package(const LaunchFacts& facts, const std::vector<std::string_view>& files,
-                       std::string_view word) {
-  for (const std::string& site : facts.interpreter.site_directories)
-    for (const std::string_view file : files) {
-      const std::string path = fmt::format("{}/{}", site, file);
-      const std::string pattern = last_part(path), directory = directory_of(path);
-      for (const std::string& name : facts.tree.list(directory))
-        if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0 &&
-            stands_in_file(facts.tree, fmt::format("{}/{}", directory, name), word))
-          return true;
-    }
-  return false;
 }
 
 LaunchNeeds find_needs(const LaunchFacts& facts) {

@@ -45,10 +45,6 @@ struct NeededVariable {
 std::optional<std::string> value_of(const NeededVariable& variable, const VariableMap& variables);
 // A line for sh that does it. `guarded`: not where somebody has set it by then.
 std::string shell_line(const NeededVariable& variable, bool guarded);
-// Whether a word stands in a file of a package that is installed. `files`: names below
-// site-packages, the last part a pattern.
-bool stands_in_package(const LaunchFacts& facts, const std::vector<std::string_view>& files,
-                       std::string_view word);
 
 // A part of a CUDA toolkit and where it would be taken from.
 struct FoundTool {

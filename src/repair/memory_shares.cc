@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "facts/cuda/builds.h"
 #include "findings/environment.h"
+#include "findings/variables.h"
 
 namespace cohabit {
 namespace {
@@ -100,11 +101,13 @@ class Teller {
 
 std::string Teller::name_for(const Row& row) const {
   for (const std::string_view word : row.words)
-    if (!stands_in_package(facts_, row.files, word)) return "";
+    if (!stands_in_package(facts_.tree, facts_.interpreter, row.files, word)) return "";
   std::string best;
   for (const std::string_view name : row.names) {
     const bool flag = name.starts_with("FLAGS_");  // Paddle defines it without the prefix
-    if (!stands_in_package(facts_, row.files, flag ? name.substr(6) : name)) continue;
+    if (!stands_in_package(facts_.tree, facts_.interpreter, row.files,
+                           flag ? name.substr(6) : name))
+      continue;
     if (best.empty() || (is_set(name) && !is_set(best))) best = name;
   }
   return best;

@@ -15,6 +15,7 @@
 #include "base/together.h"
 #include "repair/clashes.h"
 #include "repair/proposals.h"
+#include "sim/mapped_files.h"
 
 namespace cohabit {
 namespace {
@@ -108,20 +109,12 @@ class Search {
   std::vector<Repair> proposals_, tried_;
 };
 
-std::vector<std::string> mapped_by(const JudgedProcess& process) {
-  const sim::Simulation& simulation = process.simulation();
-  std::vector<std::string> mapped;
-  for (const sim::Object& object : simulation.objects()) {
-    mapped.push_back(object.name);
-    if (object.image != kNone) mapped.push_back(simulation.images()[object.image].real_path);
-  }
-  return mapped;
-}
-
 Search::AsItIs Search::look_at(size_t order, size_t lane) {
   orders_[order].lane = lane;
   const JudgedProcess process(lanes_[lane], orders_[order]);
-  AsItIs found{judge(process), process.findings(), Clashes(process), {}, mapped_by(process)};
+  const auto mapped = sim::mapped_files(process.simulation());
+  AsItIs found{
+      judge(process), process.findings(), Clashes(process), {}, {mapped.begin(), mapped.end()}};
   if (!found.judgement.clean()) found.proposals = propose_repairs(process);
   return found;
 }

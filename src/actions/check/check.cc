@@ -12,7 +12,6 @@
 #include "base/paths.h"
 #include "facts/cuda/builds.h"
 #include "findings/fingerprint.h"
-#include "findings/importers.h"
 #include "findings/rule.h"
 
 namespace cohabit::check {
@@ -75,22 +74,6 @@ std::vector<Finding> expect_other_runtimes(const EnvironmentCase& before,
   return findings;
 }
 
-Finding withdrawn(const std::string& module, const std::string& importer, const Distribution& old,
-                  const Distribution& next) {
-  Finding finding;
-  finding.severity = Severity::kWarning;
-  finding.certainty = Certainty::kDeclared;
-  finding.headline = fmt::format("{} {} has no module {} any more, and {} imports it", next.name,
-                                 next.version, module, importer);
-  finding.libraries.push_back({old.metadata, old.name, old.version});
-  finding.evidence.push_back(
-      fact("file", fmt::format("{} {} brings {}", old.name, old.version, module)));
-  finding.evidence.push_back(fact("file", importer + " imports it", importer));
-  finding.help.push_back(
-      {fmt::format("keep a version of {} that has {}", next.name, module), "", Safety::kManual});
-  return finding;
-}
-
 // What an installer's plan comes to: the environment before and after it, side by side.
 class Comparison {
  public:
@@ -111,7 +94,6 @@ class Comparison {
 
  private:
   std::vector<Finding> expect_missing() const;
-  std::vector<Finding> expect_withdrawn() const;
 
   const Plan& plan_;
   const ExpectedEnvironment& expected_;
@@ -149,36 +131,6 @@ std::vector<Finding> Comparison::expect_missing() const {
                   rules::expect_missing(before_, names_that_change(plan_), is_written_again));
 }
 
-// Modules that the old version has and the new one, or anybody else, has not. Of a new version
-// whose files are not known nothing can be told, and what is removed is meant to go.
-std::vector<Finding> Comparison::expect_withdrawn() const {
-  std::set<std::string_view> stay, known;
-  for (const InstalledFiles::Row& row : after_.files.rows()) {
-    stay.insert(import_name(row.record.path));
-    known.insert(after_.owner(row).name);
-  }
-  const std::set<std::string> changed = names_that_change(plan_);
-  const auto is_there_after = [&](uint32_t distribution) {
-    return !changed.contains(normal_name(before_.all()[distribution].name));
-  };
-  std::vector<Finding> findings;
-  for (const Arrival& arrival : plan_.arrivals) {
-    const Distribution* old = before_.distributions.find(arrival.name);
-    const Distribution* next = after_.distributions.find(arrival.name);
-    if (!old || !next || !known.contains(next->name)) continue;
-    const auto [begin, end] =
-        before_.files.rows_of(static_cast<uint32_t>(old - before_.all().data()));
-    for (size_t i = begin; i < end; i++) {
-      const std::string_view name = import_name(before_.files.rows()[i].record.path);
-      if (name.empty() || name[0] == '_' || !stay.insert(name).second) continue;
-      const std::string module(name);
-      const std::string importer = importer_of(tree_, before_.files, module, is_there_after);
-      if (!importer.empty()) findings.push_back(withdrawn(module, importer, *old, *next));
-    }
-  }
-  return named_by(*find_rule_by_code("PY302"), std::move(findings));
-}
-
 // What the rules say of today's environment is nobody's fault who installs something.
 std::vector<Finding> Comparison::new_findings() const {
   const auto key_of = [](const Finding& finding) {
@@ -190,7 +142,10 @@ std::vector<Finding> Comparison::new_findings() const {
   std::map<std::string, int> numbers;
   std::vector<Finding> findings = expect_other_runtimes(before_, after_, plan_);
   for (Finding& finding : expect_missing()) findings.push_back(std::move(finding));
-  for (Finding& finding : expect_withdrawn()) findings.push_back(std::move(finding));
+  for (Finding& finding :
+       named_by(*find_rule_by_code("PY302"),
+                rules::expect_withdrawn(before_, after_, names_that_change(plan_))))
+    findings.push_back(std::move(finding));
   for (Finding& finding : check_expected(before_, after_, writers_))
     findings.push_back(std::move(finding));
   for (Finding& finding : findings) {

@@ -34,11 +34,9 @@ Finding warn(std::string headline, std::string help) {
 
 // Whether torch's own files have the name at all.
 bool torch_reads(const EnvironmentCase& examined, std::string_view name) {
-  for (const std::string& site : examined.interpreter.site_directories)
-    for (const char* library : {"libc10_cuda.so", "libc10.so", "libtorch_cuda.so"})
-      if (stands_in_file(examined.tree, fmt::format("{}/torch/lib/{}", site, library), name))
-        return true;
-  return false;
+  return stands_in_package(
+      examined.tree, examined.interpreter,
+      {"torch/lib/libc10_cuda.so", "torch/lib/libc10.so", "torch/lib/libtorch_cuda.so"}, name);
 }
 
 Finding two_allocators(const EnvironmentCase& examined) {

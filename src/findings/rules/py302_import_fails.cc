@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
+#include "facts/python/requirement.h"
+#include "findings/expected.h"
+#include "findings/importers.h"
 #include "findings/rules/rules.h"
 #include "findings/words.h"
 
@@ -95,7 +99,51 @@ std::vector<Finding> check(const Case& examined) {
   return {std::move(finding)};
 }
 
+Finding withdrawn(const std::string& module, const std::string& importer, const Distribution& old,
+                  const Distribution& next) {
+  Finding finding;
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kDeclared;
+  finding.headline =
+      fmt::format("{} has no module {} any more, and {} imports it", label(next), module, importer);
+  finding.libraries.push_back(library_of(old, old.metadata));
+  finding.evidence.push_back(fact("file", fmt::format("{} brings {}", label(old), module)));
+  finding.evidence.push_back(fact("file", importer + " imports it", importer));
+  finding.help.push_back(
+      {fmt::format("keep a version of {} that has {}", next.name, module), "", Safety::kManual});
+  return finding;
+}
+
 }  // namespace
+
+std::vector<Finding> expect_withdrawn(const EnvironmentCase& before, const EnvironmentCase& after,
+                                      const std::set<std::string>& changed) {
+  std::set<std::string_view> stay, known;
+  for (const InstalledFiles::Row& row : after.files.rows()) {
+    stay.insert(import_name(row.record.path));
+    known.insert(after.owner(row).name);
+  }
+  const auto is_there_after = [&](uint32_t distribution) {
+    return !changed.contains(normal_name(before.all()[distribution].name));
+  };
+  std::vector<Finding> findings;
+  for (const std::string& name : changed) {
+    const Distribution* old = before.distributions.find(name);
+    const Distribution* next = after.distributions.find(name);
+    if (!old || !next || !known.contains(next->name)) continue;
+    const auto [begin, end] =
+        before.files.rows_of(static_cast<uint32_t>(old - before.all().data()));
+    for (size_t i = begin; i < end; i++) {
+      const std::string_view module = import_name(before.files.rows()[i].record.path);
+      if (module.empty() || module[0] == '_' || !stay.insert(module).second) continue;
+      const std::string importer =
+          importer_of(before.tree, before.files, std::string(module), is_there_after);
+      if (!importer.empty())
+        findings.push_back(withdrawn(std::string(module), importer, *old, *next));
+    }
+  }
+  return findings;
+}
 
 const Rule kPy302 = {
     "PY302",
