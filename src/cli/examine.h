@@ -55,12 +55,21 @@ struct World : ProcessTools {
   std::set<std::string> variables_sought;  // by the code that was planned so far
 };
 
+// A simulation from its start to its end, by these tools.
+struct Played {
+  const ProcessTools* tools = nullptr;
+  std::unique_ptr<sim::Simulation> simulation;
+};
+
 // One process: what it was asked to import and the calls that it made, or would make.
 struct Sequence {
   std::vector<std::string> imports;  // of a program: what its own modules import
   std::string program;               // "python app.py"; empty: the imports are all
   Trace trace;
   std::optional<python::Plan> plan;  // nothing: it was recorded
+  // As it went while it was planned. Taken away once, in the thread of these tools
+  // (order_plans.h).
+  std::shared_ptr<Played> played;
 };
 
 // What finds its modules; made when it is first asked for.
@@ -112,6 +121,10 @@ inline Sequence plan_request(World& world, const python::PlanRequest& request) {
 // What an import would open, in a process that is never started. `environment`: its variables.
 Sequence plan_sequence(World& world, ProcessTools& tools, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment);
+// The same if an earlier run has kept the plan, and it holds; nothing else.
+std::optional<Sequence> kept_sequence(World& world, ProcessTools& tools,
+                                      const std::vector<std::string>& imports,
+                                      const std::map<std::string, std::string>& environment);
 inline Sequence plan_sequence(World& world, const std::vector<std::string>& imports,
                               const std::map<std::string, std::string>& environment) {
   return plan_sequence(world, world, imports, environment);

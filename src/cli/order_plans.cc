@@ -67,11 +67,18 @@ std::vector<std::string> longest_first(World& world, const std::vector<std::stri
 
 }  // namespace
 
+std::unique_ptr<sim::Simulation> take_played(const ProcessTools& tools, const Sequence& sequence) {
+  if (!sequence.played || sequence.played->tools != &tools) return nullptr;
+  return std::move(sequence.played->simulation);
+}
+
 std::unique_ptr<sim::Simulation> simulate(const World& world, ProcessTools& tools,
                                           const Sequence& sequence) {
   const bool failed = sequence.trace.exit_status.value_or(0) != 0;
   sim::Options settings;
   settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
+  if (!settings.keep_search_steps)
+    if (auto played = take_played(tools, sequence)) return played;
   settings.cache = &tools.bindings;
   if (sequence.plan && tools.later) settings.constructors = &*tools.later;
   auto simulation = std::make_unique<sim::Simulation>(tools.images, world.machine,
@@ -163,6 +170,12 @@ void OrderPlans::for_each(const std::vector<std::vector<std::string>>& orders, c
     for (const std::string& module : order)
       if (alone_.try_emplace(module).second) unknown.push_back(module);
   const Lanes lanes = this->lanes();
+  // Of these nothing is to be worked out but what judging needs as well.
+  std::erase_if(unknown, [&](const std::string& module) {
+    auto kept = kept_sequence(world_, *lanes[0], {module}, environment_);
+    if (kept) alone_.at(module) = std::move(*kept);
+    return kept.has_value();
+  });
   Queue queue(longest_first(world_, unknown), orders);
   const auto work_in = [&](size_t lane) {
     bool longest = lane == 0;

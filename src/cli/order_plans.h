@@ -52,6 +52,8 @@ class OrderPlans {
   std::map<std::string, Sequence> alone_;
 };
 
+// As the sequence went while it was planned with these tools; null: it was not, or that is taken.
+std::unique_ptr<sim::Simulation> take_played(const ProcessTools& tools, const Sequence& sequence);
 // A sequence from its start to its end.
 std::unique_ptr<sim::Simulation> simulate(const World& world, ProcessTools& tools,
                                           const Sequence& sequence);

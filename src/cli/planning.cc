@@ -44,14 +44,24 @@ bool plan_process(const World& world, ProcessTools& tools, const python::PlanReq
   sim::Options settings;
   settings.cache = &tools.bindings;
   settings.constructors = tools.later ? &*tools.later : nullptr;
-  sim::Simulation simulation(tools.images, world.machine, sequence.trace.start, settings);
-  sim::PlannedProcess process(simulation);
+  auto simulation = std::make_unique<sim::Simulation>(tools.images, world.machine,
+                                                      sequence.trace.start, settings);
+  sim::PlannedProcess process(*simulation);
   if (kept && !open_again(*kept, process)) return false;
   sequence.plan = kept ? std::move(*kept)
                        : python::make_plan(finder_of(world, tools), tools.images,
                                            world.distributions, process, request, tools.plans);
   sequence.trace.calls = process.calls();
+  sequence.played = std::make_shared<Played>(Played{&tools, std::move(simulation)});
   return true;
+}
+
+python::PlanRequest request_of(const std::vector<std::string>& imports,
+                               const std::map<std::string, std::string>& environment) {
+  python::PlanRequest request;
+  request.imports = imports;
+  request.environment = environment;
+  return request;
 }
 
 bool plan_as_kept(World& world, ProcessTools& tools, const python::PlanRequest& request,
@@ -94,10 +104,17 @@ Sequence plan_request(World& world, ProcessTools& tools, const python::PlanReque
 
 Sequence plan_sequence(World& world, ProcessTools& tools, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment) {
-  python::PlanRequest request;
-  request.imports = imports;
-  request.environment = environment;
-  Sequence sequence = plan_request(world, tools, request);
+  Sequence sequence = plan_request(world, tools, request_of(imports, environment));
+  sequence.imports = imports;
+  return sequence;
+}
+
+std::optional<Sequence> kept_sequence(World& world, ProcessTools& tools,
+                                      const std::vector<std::string>& imports,
+                                      const std::map<std::string, std::string>& environment) {
+  Sequence sequence;
+  if (!plan_as_kept(world, tools, request_of(imports, environment), sequence)) return std::nullopt;
+  note(world, *sequence.plan);
   sequence.imports = imports;
   return sequence;
 }

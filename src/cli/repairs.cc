@@ -113,13 +113,14 @@ Result<void> RepairCase::read_replay() {
 Order RepairCase::plan(const python::PlanRequest& wanted, const std::vector<std::string>& imports,
                        ProcessTools& tools) {
   Sequence planned = plan_request(world_, tools, wanted);
-  return {imports, std::move(planned.trace), std::move(planned.plan), nullptr};
+  auto simulation = take_played(tools, planned);
+  return {imports, std::move(planned.trace), std::move(planned.plan), std::move(simulation)};
 }
 
 Order RepairCase::plan_imports(const std::vector<std::string>& imports, ProcessTools& tools) {
   if (imports.size() == 1) {
     const Sequence& planned = plans_.alone(imports[0]);
-    return {imports, planned.trace, planned.plan, nullptr};
+    return {imports, planned.trace, planned.plan, take_played(tools, planned)};
   }
   PlannedOrder planned = plans_.plan(imports, tools);
   return {imports, std::move(planned.sequence.trace), std::move(planned.sequence.plan),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/simulation.h"
+
 namespace cohabit::sim {
 namespace {
 
@@ -20,6 +22,8 @@ bool same_scope(const BindingCache::Relocation& relocation, const std::vector<Im
 }
 
 }  // namespace
+
+BindingCache::BindingCache() : spare_(std::make_shared<SpareBindings>()) {}
 
 const BindingCache::Relocation* BindingCache::find(ImageId image, const std::vector<ImageId>& scope,
                                                    bool lazy) const {

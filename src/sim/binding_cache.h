@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -14,8 +15,11 @@
 
 namespace cohabit::sim {
 
+class SpareBindings;
+
 class BindingCache {
  public:
+  BindingCache();
   struct Entry {
     uint32_t slot;        // in the image's references
     ImageId provider;     // kNone: look it up again
@@ -32,9 +36,11 @@ class BindingCache {
   // The earlier relocation of `image` whose relevant scope equals that of `scope`; null if none.
   const Relocation* find(ImageId image, const std::vector<ImageId>& scope, bool lazy) const;
   void add(ImageId image, const std::vector<ImageId>& scope, Relocation relocation);
+  const std::shared_ptr<SpareBindings>& spare() const { return spare_; }
 
  private:
   static constexpr size_t kMostPerImage = 16;
+  std::shared_ptr<SpareBindings> spare_;
   std::unordered_map<ImageId, std::vector<Relocation>> relocations_;
 };
 

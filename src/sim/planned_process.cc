@@ -40,9 +40,11 @@ std::optional<std::string> PlannedProcess::open(const std::optional<std::string>
   call.flags = flags;
   call.caller = from == kNone ? "" : simulation_.objects()[from].name;
   calls_.push_back(call);
-  if (!name) return std::nullopt;
-  const CallResult result = simulation_.dlopen(*name, flags, from);
-  if (!result.failed) return std::nullopt;
+  if (!simulation_.start_error().empty())
+    return name ? std::optional("the process did not start: " + simulation_.start_error())
+                : std::nullopt;
+  const CallResult result = simulation_.run_last(calls_);
+  if (!name || !result.failed) return std::nullopt;
   return result.error;
 }
 

@@ -18,7 +18,8 @@ namespace cohabit::sim {
 StartFacts start_of(const Interpreter& python, const Machine& machine,
                     const std::map<std::string, std::string>& environment);
 
-// Answers the plan's opens from a simulation, and keeps them as a trace that can be replayed.
+// Answers the plan's opens from a simulation, and keeps them as a trace: what that replays to is
+// the simulation as it stands.
 class PlannedProcess : public python::NativeLoader {
  public:
   explicit PlannedProcess(Simulation& simulation);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -89,6 +90,19 @@ struct Binding {
   uint32_t slot;        // index in the references of from's image
   RefKind kind;
   uint32_t call;  // during which call; kNone: start-up
+};
+
+// Memory of simulations that are over, for those that follow over the same files: the kernel need
+// not clear 20 MB again for each. Any thread may ask.
+class SpareBindings {
+ public:
+  HugeVector<Binding> take();
+  void give(HugeVector<Binding> over);
+
+ private:
+  static constexpr size_t kMost = 2;
+  std::mutex mutex_;
+  std::vector<HugeVector<Binding>> spare_;
 };
 
 // A reference without definition: weak (the loader goes on) or an error.
@@ -208,6 +222,7 @@ class Simulation {
   std::vector<Object> objects_;
   std::vector<ObjectId> load_order_;
   HugeVector<Binding> bindings_;
+  std::shared_ptr<SpareBindings> spare_;  // where the bindings' memory is from; null: nowhere
   std::vector<MissingSymbol> missing_;
   std::vector<Assertion> assertions_;
   std::vector<CallResult> results_;

@@ -1,7 +1,7 @@
 """Case files: a world, a command, and what it prints, in one readable file each (*.case).
 
   first lines        what the case shows, and why the expected output is right: by construction
-  == world           program NAME | lib PATH | file PATH TEXT | link PATH TARGET, each followed by indented attributes:
+  == world           program NAME | lib PATH | file PATH TEXT (WORLD in it: the directory) | link PATH TARGET, each followed by indented attributes:
                      needed NAME.. | defs NAME[@VERSION][%SIZE].. | refs NAME[@VERSION@FILE].. | set JSON
                      dist SITE NAME VERSION, a distribution installed in SITE, with its own attributes:
                      file PATH TEXT | lists PATH (made otherwise) | claims PATH TEXT (RECORD only)
@@ -185,7 +185,8 @@ def build_world(text: str, world: Path) -> None:
             continue
         if kind == "file":
             (world / name).parent.mkdir(parents=True, exist_ok=True)
-            (world / name).write_text(rest[0].replace("\\n", "\n") if rest else "")
+            text = rest[0].replace("\\n", "\n").replace("WORLD", str(world)) if rest else ""
+            (world / name).write_text(text)
             continue
         current = specs[name] = {"runpath": "$ORIGIN"}
         if kind == "program":

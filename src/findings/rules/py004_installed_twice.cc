@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string_view>
 
+#include "base/paths.h"
 #include "facts/python/requirement.h"
 #include "findings/copies.h"
 #include "findings/rules/rules.h"
@@ -72,10 +74,18 @@ Finding leftovers(const std::vector<std::string>& paths) {
   return finding;
 }
 
+// setuptools writes an egg-info beside the source of a project that is installed in place.
+bool is_of_project(const Distribution& egg, const Distribution& in_place) {
+  constexpr std::string_view kFile = "file://";
+  return in_place.editable.starts_with(kFile) &&
+         is_below(egg.metadata, in_place.editable.substr(kFile.size()));
+}
+
 // Debian keeps an egg-info beside a dist-info.
 bool is_same_installation(const Distribution& a, const Distribution& b) {
   return a.metadata.ends_with(".dist-info") != b.metadata.ends_with(".dist-info") &&
-         a.version == b.version && a.site == b.site;
+         a.version == b.version &&
+         (a.site == b.site || is_of_project(a, b) || is_of_project(b, a));
 }
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
@@ -116,7 +126,8 @@ const Rule kPy004 = {
     "  Of a venv with --system-site-packages, copies in its base are not named: to put others "
     "before "
     "them\n"
-    "  is what it is for. conda's own record of a package that has a dist-info is no second copy.",
+    "  is what it is for. conda's own record of a package that has a dist-info is no second copy,\n"
+    "  nor is what setuptools leaves beside the source of a project that is installed in place.",
     nullptr,
     check,
 };
