@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "facts/elf/function_bounds.h"
+#include "imports/import_statements.h"
+#include "imports/registers.h"
 
 namespace cohabit::python {
 namespace {
@@ -23,8 +25,15 @@ namespace {
 constexpr std::array<std::string_view, 4> kImportFunctions = {
     "PyImport_ImportModule", "PyImport_ImportModuleNoBlock", "PyImport_ImportModuleLevel",
     "PyCapsule_Import"};
-constexpr uint64_t kMaxCode = 8 << 20;  // that is read of one module
+// What Cython's import statements call.
+constexpr std::string_view kImportStatement = "PyImport_ImportModuleLevelObject";
+// What its code that makes a module's strings calls, near the address where it puts them.
+constexpr std::string_view kIntern = "PyUnicode_Intern";
+constexpr size_t kInternDistance = 512;      // bytes before
+constexpr size_t kInternDistanceAfter = 96;  // and behind
+constexpr uint64_t kMaxCode = 8 << 20;       // that is read of one module
 constexpr uint64_t kMaxFunction = 1 << 20;
+constexpr uint64_t kSmallFunction = 4096;
 constexpr size_t kMaxName = 200;
 constexpr size_t kArgumentDistance = 48;  // bytes between a name and the call that is given it
 constexpr int kWrappers = 2;              // functions between a name and the import function
@@ -52,8 +61,12 @@ bool is_name(std::string_view text) {
 
 class Reader {
  public:
-  Reader(const elf::Object& object, Bytes file)
-      : object_(object), file_(file), functions_(elf::read_function_bounds(file)) {}
+  // `cython`: its names, if it is such a module.
+  Reader(const elf::Object& object, Bytes file, CythonNames* cython)
+      : object_(object),
+        file_(file),
+        cython_(cython),
+        functions_(elf::read_function_bounds(file)) {}
 
   InitialCode read() {
     if (object_.machine != elf::EM_X86_64 || functions_.empty()) return {};
@@ -72,6 +85,7 @@ class Reader {
     InitialCode result;
     result.known = !visited_.empty() && left_ > 0;
     result.imported = imported_names();
+    if (cython_) add_statements(result);
     for (std::string& name : mentioned_)
       if (std::find(result.imported.begin(), result.imported.end(), name) == result.imported.end())
         result.mentioned.push_back(std::move(name));
@@ -79,12 +93,13 @@ class Reader {
   }
 
  private:
-  // A call of an import function (true) or of a function of the module's own, and the last name
-  // that was loaded into the first or second argument before.
+  enum class Function { kOther, kImport, kStatement, kIntern };
+
+  // And the last name that was loaded into the first or second argument before.
   struct Call {
     uint64_t caller = 0;
     uint64_t callee = 0;
-    bool imports = false;
+    Function kind = Function::kOther;
     std::string name;
   };
 
@@ -101,12 +116,18 @@ class Reader {
           relocation.type() != elf::R_X86_64_JUMP_SLOT)
         return;
       const std::string_view name = object_.symbol_name(relocation.symbol());
-      const bool imports = std::find(kImportFunctions.begin(), kImportFunctions.end(), name) !=
-                           kImportFunctions.end();
-      slots_.try_emplace(relocation.r_offset, Slot{imports, defined_at(relocation.symbol())});
+      slots_.try_emplace(relocation.r_offset,
+                         Slot{function_kind(name), defined_at(relocation.symbol())});
     };
     for (uint64_t i = 0; i < object_.jmprel.size(); i++) enter(object_.jmprel[i]);
     for (uint64_t i = object_.relative_count; i < object_.rela.size(); i++) enter(object_.rela[i]);
+  }
+
+  static Function function_kind(std::string_view name) {
+    if (std::find(kImportFunctions.begin(), kImportFunctions.end(), name) != kImportFunctions.end())
+      return Function::kImport;
+    if (name == kImportStatement) return Function::kStatement;
+    return name.starts_with(kIntern) ? Function::kIntern : Function::kOther;
   }
 
   uint64_t defined_at(uint32_t symbol) const {
@@ -149,32 +170,88 @@ class Reader {
     const std::string_view code = rest.text().substr(0, size);
     std::string argument;
     size_t argument_at = 0;
+    Registers registers;
+    computed_.clear();
+    interned_at_ = std::nullopt;
     for (size_t at = 1; at + 4 <= code.size(); at++) {
       const auto before = static_cast<uint8_t>(code[at - 1]);
-      if (!kBeforeReference[before]) continue;
+      if (cython_)
+        if (const auto address = registers.see(code, at - 1)) add_computed(at, *address);
+      if (!kBeforeReference[before]) {
+        if ((before & 0xf0) == 0x80 && at > 1 && code[at - 2] == '\x0f')
+          visit_part(begin, begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at)));
+        continue;
+      }
       const uint64_t target = begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at));
       const bool is_near = at - argument_at <= kArgumentDistance;
       if (before == 0xe8 || before == 0xe9) {
-        if (add_call(begin, target, is_near ? argument : "")) argument.clear();
+        if (!add_call(begin, target, is_near ? argument : "")) {
+          if (before == 0xe9) visit_part(begin, target);
+          continue;
+        }
+        argument.clear();
+        add_step(at, bounds->end - begin, registers);
       } else if (before == 0x15 && at > 1 && code[at - 2] == '\xff') {
-        if (add_slot_call(begin, target, is_near ? argument : "")) argument.clear();
+        if (!add_slot_call(begin, target, is_near ? argument : "")) continue;
+        argument.clear();
+        add_step(at, bounds->end - begin, registers);
+      } else if (cython_ && is_load(code, at)) {
+        registers.load(code, at, target);
+        steps_.push_back({CodeStep::kLoad, target, begin, 0, false, false, {}, {}});
       } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
                  (code[at - 3] & 0xfb) == 0x48) {
         add_address(target, is_first);
+        if (cython_) {
+          add_computed(at, target);
+          registers.take_address(code, at, target);
+        }
         const bool in_rdi = code[at - 3] == 0x48 && before == 0x3d;
-        if (in_rdi && is_first) visit_definition(target);
+        if (is_first) visit_definition(target);
         if (!in_rdi && (code[at - 3] != 0x48 || before != 0x35)) continue;
         argument = name_at(target);
         argument_at = at;
       }
     }
+    if (cython_) cython_->read_frame(object_, file_, registers.frame());
+  }
+
+  // mov x(%rip),%reg with 64 bits.
+  static bool is_load(std::string_view code, size_t at) {
+    return at > 2 && code[at - 2] == '\x8b' && (code[at - 3] & '\xfb') == 0x48 &&
+           (code[at - 1] & '\xc7') == 0x05;
+  }
+
+  // After the call has been added.
+  void add_step(size_t at, uint64_t size, Registers& registers) {
+    if (!cython_) return;
+    const Call& call = calls_.back();
+    steps_.push_back({CodeStep::kCall, registers.first(at), call.caller, call.callee,
+                      call.kind == Function::kStatement, size <= kSmallFunction,
+                      registers.third(at), registers.fifth(at)});
+    registers.forget();
+    if (call.kind != Function::kIntern) return;
+    interned_at_ = at;
+    for (auto one = computed_.rbegin(); one != computed_.rend(); ++one)
+      if (at - one->first <= kInternDistance) addresses_.insert(one->second);
+  }
+
+  void add_computed(size_t at, uint64_t address) {
+    computed_.emplace_back(at, address);
+    if (interned_at_ && at - *interned_at_ <= kInternDistanceAfter) addresses_.insert(address);
+  }
+
+  // Compilers put code that seldom runs elsewhere; as PyInit does once. Its unwind entry is its
+  // own.
+  void visit_part(uint64_t from, uint64_t address) {
+    const elf::FunctionBounds* part = elf::function_at(functions_, address);
+    if (part && part->begin != from && is_code(address)) visit(part->begin);
   }
 
   // False: no call.
   bool add_call(uint64_t caller, uint64_t target, const std::string& argument) {
     if (const auto slot = slot_of_stub(target)) return add_slot_call(caller, *slot, argument);
     if (!is_function(target)) return false;
-    calls_.push_back({caller, target, false, argument});
+    calls_.push_back({caller, target, Function::kOther, argument});
     visit(target);
     return true;
   }
@@ -182,7 +259,7 @@ class Reader {
   bool add_slot_call(uint64_t caller, uint64_t address, const std::string& argument) {
     const auto slot = slots_.find(address);
     if (slot == slots_.end()) return false;
-    calls_.push_back({caller, slot->second.function, slot->second.imports, argument});
+    calls_.push_back({caller, slot->second.function, slot->second.kind, argument});
     visit(slot->second.function);
     return true;
   }
@@ -205,11 +282,13 @@ class Reader {
     if (by_first) visit(address);
   }
 
-  bool is_writable(uint64_t address) const {
+  bool is_in(uint64_t address, uint32_t rights) const {
     return std::any_of(object_.segments.begin(), object_.segments.end(), [&](const elf::Phdr& one) {
-      return (one.p_flags & elf::PF_W) && address - one.p_vaddr < one.p_filesz;
+      return (one.p_flags & rights) && address - one.p_vaddr < one.p_filesz;
     });
   }
+  bool is_writable(uint64_t address) const { return is_in(address, elf::PF_W); }
+  bool is_code(uint64_t address) const { return is_in(address, elf::PF_X); }
 
   // If this is one: a module's definition, with functions that run when the module is executed.
   void visit_definition(uint64_t address) {
@@ -240,7 +319,7 @@ class Reader {
       std::unordered_set<uint64_t> further;
       names.clear();
       for (const Call& call : calls_) {
-        if (!call.imports && !importers.contains(call.callee)) continue;
+        if (call.kind != Function::kImport && !importers.contains(call.callee)) continue;
         if (call.name.empty()) {
           further.insert(call.caller);
         } else if (std::find(names.begin(), names.end(), call.name) == names.end()) {
@@ -252,18 +331,29 @@ class Reader {
     return names;
   }
 
+  void add_statements(InitialCode& result) {
+    ImportStatements statements = read_statements(steps_, addresses_, *cython_);
+    result.statements_known = result.known && statements.complete;
+    for (std::string& name : statements.names) result.imported.push_back(std::move(name));
+  }
+
   struct Slot {
-    bool imports = false;
+    Function kind = Function::kOther;
     uint64_t function = 0;  // of the module's own
   };
 
   const elf::Object& object_;
   Bytes file_;
+  CythonNames* cython_;
   std::vector<elf::FunctionBounds> functions_;
   std::unordered_map<uint64_t, Slot> slots_;  // of the GOT
   std::unordered_set<uint64_t> visited_;
   std::vector<std::pair<uint64_t, bool>> waiting_;  // functions; whether PyInit
   std::vector<Call> calls_;
+  std::vector<CodeStep> steps_;                        // of Cython modules
+  std::vector<std::pair<size_t, uint64_t>> computed_;  // addresses, in the function that is read
+  std::optional<size_t> interned_at_;                  // the last such call
+  std::unordered_set<uint64_t> addresses_;             // where such a module may put its strings
   std::vector<std::string> mentioned_;
   uint64_t left_ = kMaxCode;
 };
@@ -271,7 +361,14 @@ class Reader {
 }  // namespace
 
 InitialCode read_initial_code(const elf::Object& object, Bytes file) {
-  return Reader(object, file).read();
+  return Reader(object, file, nullptr).read();
+}
+
+InitialCode read_initial_code(const elf::Object& object, Bytes file,
+                              std::vector<StringTable> tables) {
+  if (object.machine != elf::EM_X86_64) return {};
+  CythonNames names(object, file, std::move(tables));
+  return Reader(object, file, &names).read();
 }
 
 }  // namespace cohabit::python

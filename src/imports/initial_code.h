@@ -12,16 +12,24 @@
 
 #include "base/bytes.h"
 #include "facts/elf/object.h"
+#include "imports/cython_names.h"
 
 namespace cohabit::python {
 
 struct InitialCode {
   // False: another machine than x86-64, no PyInit function, no unwind table, or too much code.
   bool known = false;
-  std::vector<std::string> imported;   // in the order of the code
+  // Of a module made by Cython: that its import statements could be read.
+  bool statements_known = false;
+  // In the order of the code; those of import statements after the others, with dots before them
+  // where they are relative. "from a import b" gives "a" and "a.b".
+  std::vector<std::string> imported;
   std::vector<std::string> mentioned;  // other dotted names that the code refers to
 };
 
 InitialCode read_initial_code(const elf::Object& object, Bytes file);
+// Of a module made by Cython, with the string tables that its file has.
+InitialCode read_initial_code(const elf::Object& object, Bytes file,
+                              std::vector<StringTable> tables);
 
 }  // namespace cohabit::python

@@ -41,6 +41,8 @@ class Search {
 
   std::vector<NativeImport> run() {
     add_package(std::string(self_.package()));
+    if (strings_.code.statements_known)
+      for (const std::string& name : strings_.code.imported) add_imported(name);
     for (const std::string& name : strings_.names) {
       const bool dotted = name.find('.') != std::string::npos;
       // mypyc puts the code of several modules into one.
@@ -51,9 +53,11 @@ class Search {
         add(std::string(self_.package()) + "." + name, true);
       if (!dotted) words_.insert(name);
       // PyCapsule_Import("datetime.datetime_CAPI") imports the module and takes the capsule.
-      if (dotted && name.ends_with("API")) add(name.substr(0, name.rfind('.')), true, true);
+      if (dotted && name.ends_with("API"))
+        add(name.substr(0, name.rfind('.')), true, !strings_.code.statements_known);
     }
-    for (const std::string& name : strings_.code.imported) add_imported(name);
+    if (!strings_.code.statements_known)
+      for (const std::string& name : strings_.code.imported) add_imported(name);
     if (strings_.compiled_python) join_words();
     prefer_private_names();
     return std::move(result_);
@@ -71,6 +75,7 @@ class Search {
     if (!is_sure && strings_.compiled_python && standard.size() > 1 &&
         spec->path.starts_with(standard) && spec->path.find("-packages/") == std::string::npos)
       likely = false;
+    if (!is_sure && strings_.code.statements_known) likely = false;
     if (!is_sure && !strings_.compiled_python && !is_own(name) &&
         (!is_c_interface(name) || is_for_later(name)))
       likely = false;
@@ -84,9 +89,21 @@ class Search {
 
   // What the module's own code imports first of all. Of a capsule's name ("datetime.datetime_CAPI")
   // the module is meant.
-  void add_imported(const std::string& name) {
+  void add_imported(const std::string& written) {
+    const std::string name = absolute(written);
     const size_t dot = name.rfind('.');
     if (!add(name, true, true) && dot != std::string::npos) add(name.substr(0, dot), true, true);
+  }
+
+  // Names of import statements may be relative.
+  std::string absolute(const std::string& name) const {
+    const size_t dots = std::min(name.find_first_not_of('.'), name.size());
+    if (dots == 0) return name;
+    std::string_view package = self_.package();
+    for (size_t i = 1; i < dots && !package.empty(); i++)
+      package = package.substr(0, std::min(package.rfind('.'), package.size()));
+    return dots == name.size() ? std::string(package)
+                               : fmt::format("{}.{}", package, name.substr(dots));
   }
 
   bool is_own(const std::string& name) const {

@@ -101,6 +101,7 @@ class Regions {
 class Collector {
  public:
   NativeStrings result;
+  std::vector<StringTable> tables;  // of Cython
 
   void add(std::string_view text) {
     if (is_name(text) && seen_.emplace(text).second) result.names.emplace_back(text);
@@ -155,8 +156,10 @@ bool add_pieces(std::string_view text, const std::vector<uint32_t>& lengths, Col
   uint64_t sum = 0;
   for (const uint32_t length : lengths) sum += length;
   if (sum != text.size()) return false;
+  StringTable& table = out.tables.emplace_back();
   for (const uint32_t length : lengths) {
     out.add(text.substr(0, length));
+    table.emplace_back(text.substr(0, length));
     text.remove_prefix(length);
   }
   return true;
@@ -213,7 +216,9 @@ void add_cython_tables(const Region& region, Collector& out) {
 
 void add_lzss_table(const Region& region, Collector& out) {
   if (region.bytes.text().find("LZSS string data") == std::string_view::npos) return;
-  for (const std::string& string : find_lzss_strings(region.bytes, region.address)) out.add(string);
+  StringTable strings = find_lzss_strings(region.bytes, region.address);
+  for (const std::string& string : strings) out.add(string);
+  out.tables.push_back(std::move(strings));
 }
 
 // ---- strings that code refers to
@@ -293,13 +298,17 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
     if (object.machine == elf::EM_X86_64) add_x86_references(code, data, out);
     if (object.machine == elf::EM_AARCH64) add_aarch64_references(code, data, out);
   }
-  if (!out.result.compiled_python) out.result.code = read_initial_code(object, file);
+  if (cython)
+    out.result.code = read_initial_code(object, file, std::move(out.tables));
+  else if (!out.result.compiled_python)
+    out.result.code = read_initial_code(object, file);
   return std::move(out.result);
 }
 
 // No name has a space.
 constexpr std::string_view kCompiledPython = "compiled python";
 constexpr std::string_view kCodeKnown = "code known";
+constexpr std::string_view kStatementsKnown = "statements known";
 constexpr std::string_view kImported = "imported ";
 constexpr std::string_view kMentioned = "mentioned ";
 
@@ -307,6 +316,7 @@ std::vector<std::string> words_of(NativeStrings strings) {
   std::vector<std::string> words = std::move(strings.names);
   if (strings.compiled_python) words.emplace_back(kCompiledPython);
   if (strings.code.known) words.emplace_back(kCodeKnown);
+  if (strings.code.statements_known) words.emplace_back(kStatementsKnown);
   for (const std::string& name : strings.code.imported)
     words.push_back(std::string(kImported) + name);
   for (const std::string& name : strings.code.mentioned)
@@ -321,6 +331,8 @@ NativeStrings native_strings_of(const std::vector<std::string>& words) {
       strings.compiled_python = true;
     } else if (word == kCodeKnown) {
       strings.code.known = true;
+    } else if (word == kStatementsKnown) {
+      strings.code.statements_known = true;
     } else if (word.starts_with(kImported)) {
       strings.code.imported.push_back(word.substr(kImported.size()));
     } else if (word.starts_with(kMentioned)) {

@@ -1,0 +1,115 @@
+#include "imports/import_statements.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace cohabit::python {
+namespace {
+
+constexpr int kWrappers = 4;      // functions between a statement and CPython's
+constexpr size_t kMaxTaken = 64;  // names that one statement takes
+
+class Statements {
+ public:
+  Statements(const std::vector<CodeStep>& steps, CythonNames& names)
+      : steps_(steps), names_(names) {}
+
+  ImportStatements run(const std::unordered_set<uint64_t>& addresses) {
+    find_wrappers();
+    std::vector<uint64_t> loads, modules;
+    for (size_t i = 0; i < steps_.size(); i++) {
+      if (steps_[i].kind == CodeStep::kLoad) loads.push_back(steps_[i].variable);
+      if (!is_import(steps_[i])) continue;
+      calls_.push_back(i);
+      if (steps_[i].variable != 0) modules.push_back(steps_[i].variable);
+    }
+    names_.place_tables(loads, addresses, modules);
+    for (size_t i = 0; i < calls_.size(); i++) add(i);
+    result_.complete = read_ >= not_read_;
+    return std::move(result_);
+  }
+
+ private:
+  // The relative import's level that the function hands on, if it does not take it itself.
+  using Level = std::optional<int>;
+
+  bool is_import(const CodeStep& step) const {
+    return step.kind == CodeStep::kCall && (step.is_import || wrappers_.contains(step.callee));
+  }
+
+  Level level_of(const CodeStep& call) const {
+    const auto wrapper = wrappers_.find(call.callee);
+    if (wrapper != wrappers_.end() && wrapper->second) return wrapper->second;
+    return call.is_import || call.fifth ? call.fifth : call.third;
+  }
+
+  void find_wrappers() {
+    for (int round = 0; round < kWrappers; round++) {
+      std::unordered_map<uint64_t, Level> further;
+      for (const CodeStep& step : steps_)
+        if (is_import(step) && step.variable == 0 && step.is_small) {
+          const auto [known, is_new] = further.emplace(step.caller, level_of(step));
+          if (!is_new && known->second != level_of(step)) known->second = std::nullopt;
+        }
+      wrappers_.insert(further.begin(), further.end());
+    }
+  }
+
+  void add(size_t which) {
+    const CodeStep& call = steps_[calls_[which]];
+    const std::string* module = names_.find(call.variable);
+    if (!module) {
+      if (!call.is_small || call.variable != 0) not_read_++;
+      return;
+    }
+    read_++;
+    const int level = level_of(call).value_or(0);
+    std::string name(static_cast<size_t>(std::clamp(level, 0, 8)), '.');
+    if (module->empty() && name.empty()) return;
+    name += *module;
+    add_name(name);
+    if (name.back() != '.') name += '.';
+    for (const std::string& taken : names_taken(which)) add_name(name + taken);
+  }
+
+  // A list of the names is made before the call, and each is asked for after it.
+  std::vector<std::string> names_taken(size_t which) const {
+    const size_t at = calls_[which];
+    const size_t first = which == 0 ? 0 : calls_[which - 1] + 1;
+    const size_t end = which + 1 == calls_.size() ? steps_.size() : calls_[which + 1];
+    std::unordered_set<uint64_t> before;
+    for (size_t i = at; i > first && before.size() < kMaxTaken; i--)
+      if (steps_[i - 1].caller == steps_[at].caller && steps_[i - 1].kind == CodeStep::kLoad)
+        before.insert(steps_[i - 1].variable);
+    std::vector<std::string> taken;
+    for (size_t i = at + 1; i < end && steps_[i].caller == steps_[at].caller; i++) {
+      if (steps_[i].kind != CodeStep::kLoad || before.erase(steps_[i].variable) == 0) continue;
+      const std::string* name = names_.find(steps_[i].variable);
+      if (name && !name->empty() && steps_[i].variable != steps_[at].variable)
+        taken.push_back(*name);
+    }
+    return taken;
+  }
+
+  void add_name(const std::string& name) {
+    if (seen_.insert(name).second) result_.names.push_back(name);
+  }
+
+  const std::vector<CodeStep>& steps_;
+  CythonNames& names_;
+  std::unordered_map<uint64_t, Level> wrappers_;
+  std::vector<size_t> calls_;  // steps
+  size_t read_ = 0, not_read_ = 0;
+  std::unordered_set<std::string> seen_;
+  ImportStatements result_;
+};
+
+}  // namespace
+
+ImportStatements read_statements(const std::vector<CodeStep>& steps,
+                                 const std::unordered_set<uint64_t>& addresses,
+                                 CythonNames& names) {
+  return Statements(steps, names).run(addresses);
+}
+
+}  // namespace cohabit::python
