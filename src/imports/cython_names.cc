@@ -17,6 +17,7 @@ namespace {
 constexpr uint64_t kMaxText = 4096;  // longer ones are documentation
 constexpr uint64_t kMaxEntry = 64;
 constexpr size_t kMinStrings = 4;
+constexpr size_t kMost = 2;      // of scores
 constexpr size_t kTogether = 3;  // loads of "__name__" and "__main__"
 
 bool is_writable(const elf::Object& object, uint64_t address) {
@@ -80,6 +81,14 @@ class Places {
     return static_cast<size_t>(found - table_.begin());
   }
 
+  // The one at which all speaks for it, though the code does not tell of it; 0 if none.
+  uint64_t only_place() const {
+    std::unordered_set<uint64_t> found;
+    for (const uint64_t variable : read_)
+      if (const uint64_t begin = variable - anchors_[0]; score(begin) == kMost) found.insert(begin);
+    return found.size() == 1 ? *found.begin() : 0;
+  }
+
   // 0: not there; else how much speaks for it.
   size_t score(uint64_t begin) const {
     for (const uint64_t anchor : anchors_)
@@ -88,7 +97,7 @@ class Places {
       const uint64_t index = (variable - begin) / 8;
       if (index < table_.size() && !is_module_name(table_[index])) return 0;
     }
-    return are_together(begin + anchors_[0], begin + anchors_[1]) ? 2 : 1;
+    return are_together(begin + anchors_[0], begin + anchors_[1]) ? kMost : 1;
   }
 
  private:
@@ -179,7 +188,8 @@ void CythonNames::place_tables(const std::vector<uint64_t>& loads,
         best = begin;
         most = score;
       }
-    if (most == 0) continue;
+    if (most == 0) best = places.only_place();
+    if (best == 0) continue;
     for (size_t i = 0; i < table.size(); i++) strings_.emplace(best + i * 8, table[i]);
   }
 }

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 4> kImportFunctions = {
 // What Cython's import statements call.
 constexpr std::string_view kImportStatement = "PyImport_ImportModuleLevelObject";
 // What its code that makes a module's strings calls, near the address where it puts them.
-constexpr std::string_view kIntern = "PyUnicode_Intern";
+constexpr std::string_view kInternFunctions = "PyUnicode_Intern";
 constexpr size_t kInternDistance = 512;      // bytes before
 constexpr size_t kInternDistanceAfter = 96;  // and behind
 constexpr uint64_t kMaxCode = 8 << 20;       // that is read of one module
@@ -127,7 +127,7 @@ class Reader {
     if (std::find(kImportFunctions.begin(), kImportFunctions.end(), name) != kImportFunctions.end())
       return Function::kImport;
     if (name == kImportStatement) return Function::kStatement;
-    return name.starts_with(kIntern) ? Function::kIntern : Function::kOther;
+    return name.starts_with(kInternFunctions) ? Function::kIntern : Function::kOther;
   }
 
   uint64_t defined_at(uint32_t symbol) const {
@@ -175,8 +175,11 @@ class Reader {
     interned_at_ = std::nullopt;
     for (size_t at = 1; at + 4 <= code.size(); at++) {
       const auto before = static_cast<uint8_t>(code[at - 1]);
-      if (cython_)
-        if (const auto address = registers.see(code, at - 1)) add_computed(at, *address);
+      if (cython_) {
+        const Registers::Seen seen = registers.see(code, at - 1);
+        if (seen.address) add_computed(at, *seen.address);
+        if (seen.variable) add_load(begin, *seen.variable);
+      }
       if (!kBeforeReference[before]) {
         if ((before & 0xf0) == 0x80 && at > 1 && code[at - 2] == '\x0f')
           visit_part(begin, begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at)));
@@ -197,7 +200,7 @@ class Reader {
         add_step(at, bounds->end - begin, registers);
       } else if (cython_ && is_load(code, at)) {
         registers.load(code, at, target);
-        steps_.push_back({CodeStep::kLoad, target, begin, 0, false, false, {}, {}});
+        add_load(begin, target);
       } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
                  (code[at - 3] & 0xfb) == 0x48) {
         add_address(target, is_first);
@@ -233,6 +236,10 @@ class Reader {
     interned_at_ = at;
     for (auto one = computed_.rbegin(); one != computed_.rend(); ++one)
       if (at - one->first <= kInternDistance) addresses_.insert(one->second);
+  }
+
+  void add_load(uint64_t function, uint64_t variable) {
+    steps_.push_back({CodeStep::kLoad, variable, function, 0, false, false, {}, {}});
   }
 
   void add_computed(size_t at, uint64_t address) {

@@ -50,15 +50,15 @@ int64_t frame_key(const Memory& memory) {
 
 }  // namespace
 
-std::optional<uint64_t> Registers::see(std::string_view code, size_t at) {
+Registers::Seen Registers::see(std::string_view code, size_t at) {
   see_number(code, at);
   const uint8_t opcode = byte_at(code, at);
   if (opcode == 0x6e || opcode == 0x6c || opcode == 0x29 || opcode == 0x11) see_vector(code, at);
   const uint8_t prefix = at > 0 ? byte_at(code, at - 1) : 0;
-  if ((prefix & 0xf8) != 0x48) return std::nullopt;
+  if ((prefix & 0xf8) != 0x48) return {};
   if (opcode == 0x81 || opcode == 0x83 || opcode == 0x05 || opcode == 0x2d)
-    return add_number(code, at);
-  if (opcode != 0x89 && opcode != 0x8b && opcode != 0x8d) return std::nullopt;
+    return {add_number(code, at), std::nullopt};
+  if (opcode != 0x89 && opcode != 0x8b && opcode != 0x8d) return {};
   const uint8_t operands = byte_at(code, at + 1);
   const unsigned named = (operands >> 3 & 7) | (prefix & 4U) << 1;
   const unsigned other = (operands & 7) | (prefix & 1U) << 3;
@@ -66,23 +66,24 @@ std::optional<uint64_t> Registers::see(std::string_view code, size_t at) {
   if (opcode == 0x89 && operands >= 0xc0) {
     values_[other] = {values_[named].kind, values_[named].address, at};
   } else if (opcode == 0x89) {
-    if (!is_frame(memory)) return std::nullopt;
+    if (!is_frame(memory)) return {};
     if (values_[named].kind == Value::kAddress)
       frame_[frame_key(*memory)] = values_[named].address;
     else
       frame_.erase(frame_key(*memory));
-  } else if (opcode == 0x8b && (operands & 0xc7) != 0x05) {
-    values_[named] =
-        operands >= 0xc0 ? Value{values_[other].kind, values_[other].address, at} : Value{};
-  } else if (opcode == 0x8d && memory) {
+  } else if (opcode == 0x8b && operands >= 0xc0) {
+    values_[named] = {values_[other].kind, values_[other].address, at};
+  } else if (memory) {
     const Value base = values_[memory->base];
     values_[named] = {};
-    if (base.kind != Value::kAddress) return std::nullopt;
+    if (base.kind != Value::kAddress) return {};
     const uint64_t address = base.address + static_cast<uint64_t>(memory->displacement);
-    values_[named] = {Value::kAddress, address, at};
-    return address;
+    values_[named] = {opcode == 0x8b ? Value::kVariable : Value::kAddress, address, at};
+    return opcode == 0x8b ? Seen{std::nullopt, address} : Seen{address, std::nullopt};
+  } else if (opcode == 0x8b && (operands & 0xc7) != 0x05) {
+    values_[named] = {};
   }
-  return std::nullopt;
+  return {};
 }
 
 // add $x,%reg and sub $x,%reg.

@@ -12,9 +12,12 @@ namespace cohabit::python {
 
 class Registers {
  public:
-  // The instruction whose opcode's last byte is at `at`; a byte for its operands follows. An
-  // address if it computes one.
-  std::optional<uint64_t> see(std::string_view code, size_t at);
+  struct Seen {
+    std::optional<uint64_t> address;   // that it computes
+    std::optional<uint64_t> variable;  // that it reads
+  };
+  // The instruction whose opcode's last byte is at `at`; a byte for its operands follows.
+  Seen see(std::string_view code, size_t at);
   // `mov address(%rip),%reg` and `lea address(%rip),%reg`, whose displacement starts at `at`.
   void load(std::string_view code, size_t at, uint64_t address);
   void take_address(std::string_view code, size_t at, uint64_t address);
