@@ -186,16 +186,18 @@ class Reader {
         continue;
       }
       const uint64_t target = begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at));
-      const bool is_near = at - argument_at <= kArgumentDistance;
+      if (at - argument_at > kArgumentDistance) argument.clear();
+      if (cython_ && argument.empty())
+        if (const uint64_t address = registers.first_address(at)) argument = name_at(address);
       if (before == 0xe8 || before == 0xe9) {
-        if (!add_call(begin, target, is_near ? argument : "")) {
+        if (!add_call(begin, target, argument)) {
           if (before == 0xe9) visit_part(begin, target);
           continue;
         }
         argument.clear();
         add_step(at, bounds->end - begin, registers);
       } else if (before == 0x15 && at > 1 && code[at - 2] == '\xff') {
-        if (!add_slot_call(begin, target, is_near ? argument : "")) continue;
+        if (!add_slot_call(begin, target, argument)) continue;
         argument.clear();
         add_step(at, bounds->end - begin, registers);
       } else if (cython_ && is_load(code, at)) {

@@ -155,6 +155,11 @@ uint64_t Registers::first(size_t at) const {
   return argument.kind == Value::kVariable && at - argument.at <= kDistance ? argument.address : 0;
 }
 
+uint64_t Registers::first_address(size_t at) const {
+  const Value& argument = values_[kRdi];
+  return argument.kind == Value::kAddress && at - argument.at <= kDistance ? argument.address : 0;
+}
+
 std::optional<int> Registers::near(const Number& number, size_t at) {
   if (number.at == 0 || at - number.at > kNumberDistance) return std::nullopt;
   return number.value;

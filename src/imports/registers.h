@@ -26,6 +26,7 @@ class Registers {
 
   // Of a call at `at`. The variable that the first argument was loaded from; 0: not known.
   uint64_t first(size_t at) const;
+  uint64_t first_address(size_t at) const;  // if it is an address; 0: not known
   std::optional<int> third(size_t at) const { return near(edx_, at); }
   std::optional<int> fifth(size_t at) const { return near(r8d_, at); }
 
