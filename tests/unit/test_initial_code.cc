@@ -7,6 +7,7 @@
 #include "base/tree.h"
 #include "imports/initial_code.h"
 #include "imports/native_names.h"
+#include "imports/native_strings.h"
 #include "temp_tree.h"
 
 using namespace cohabit;
@@ -44,6 +45,49 @@ TEST_CASE("initial code: what is imported at first, and not what a method would 
     if (import.likely) likely.push_back(import.name);
   std::sort(likely.begin(), likely.end());
   CHECK(likely == std::vector<std::string>{"package.module", "plain", "through.helper"});
+}
+
+TEST_CASE("initial code: import statements of Cython, however it keeps their names") {
+  for (const char* path :
+       {COHABIT_SAMPLE_CYTHON0, COHABIT_SAMPLE_CYTHON1, COHABIT_SAMPLE_CYTHON2}) {
+    CAPTURE(path);
+    const auto file = Tree().map(path);
+    REQUIRE(file);
+    const elf::Object object = elf::parse(file->bytes());
+    if (object.machine != elf::EM_X86_64) continue;
+    const NativeStrings strings = read_native_strings(object, file->bytes());
+    CHECK(strings.compiled_python);
+    CHECK(strings.code.statements_known);
+    CHECK(strings.code.imported == std::vector<std::string>{"types_of", "plain", "package",
+                                                            "package.part", ".neighbour", "sys"});
+    const std::vector<std::string> words = words_of(strings);
+    CHECK(words_of(native_strings_of(words)) == words);
+
+    TempTree temp;
+    Tree tree;
+    Interpreter interpreter;
+    interpreter.major = 3;
+    interpreter.minor = 12;
+    interpreter.module_path = {temp.path()};
+    for (const char* name :
+         {"plain.py", "only_later.py", "neighbour.py", "own/__init__.py", "own/neighbour.py",
+          "own/only_later.py", "package/__init__.py", "package/part.py", "package/other.py"})
+      temp.file(name);
+    Finder finder(tree, interpreter);
+    ModuleSpec self;
+    self.name = "own.sample";
+    std::vector<std::string> likely;
+    for (const NativeImport& import : native_imports(strings, self, finder))
+      if (import.likely) likely.push_back(import.name);
+    CHECK(likely == std::vector<std::string>{"plain", "package", "package.part", "own.neighbour"});
+
+    const std::string whole(file->bytes().text());
+    for (size_t at = 0; at + 8 < whole.size(); at += 61) {
+      std::string damaged = whole;
+      damaged.replace(at, 8, "\xff\xff\xff\xff\xff\xff\xff\x7f");
+      read_native_strings(elf::parse(Bytes(damaged)), Bytes(damaged));
+    }
+  }
 }
 
 TEST_CASE("native names: modules that a library of mypyc loads without their files") {
