@@ -66,6 +66,7 @@ Registers::Seen Registers::see(std::string_view code, size_t at) {
   if (opcode == 0x89 && operands >= 0xc0) {
     values_[other] = {values_[named].kind, values_[named].address, at};
   } else if (opcode == 0x89) {
+    if (!memory) return {element_address(code, at + 1, prefix), std::nullopt};
     if (!is_frame(memory)) return {};
     if (values_[named].kind == Value::kAddress)
       frame_[frame_key(*memory)] = values_[named].address;
@@ -84,6 +85,22 @@ Registers::Seen Registers::see(std::string_view code, size_t at) {
     values_[named] = {};
   }
   return {};
+}
+
+// Of an operand in memory with an index: where the array begins, if a register tells.
+std::optional<uint64_t> Registers::element_address(std::string_view code, size_t at,
+                                                   uint8_t prefix) const {
+  const uint8_t operands = byte_at(code, at), scaled = byte_at(code, at + 1);
+  const unsigned mode = operands >> 6;
+  if ((operands & 7) != 4 || mode == 3) return std::nullopt;
+  const Value& base = values_[(scaled & 7) | (prefix & 1U) << 3];
+  const Value& index = values_[(scaled >> 3 & 7) | (prefix & 2U) << 2];
+  const Value& array = base.kind != Value::kAddress && scaled < 0x40 ? index : base;
+  if (array.kind != Value::kAddress) return std::nullopt;
+  const int64_t displacement = mode == 1   ? int64_t{static_cast<int8_t>(byte_at(code, at + 2))}
+                               : mode == 2 ? int64_t{static_cast<int32_t>(word_at(code, at + 2))}
+                                           : 0;
+  return array.address + static_cast<uint64_t>(displacement);
 }
 
 // add $x,%reg and sub $x,%reg.

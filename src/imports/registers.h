@@ -50,6 +50,7 @@ class Registers {
 
   static std::optional<int> near(const Number& number, size_t at);
   std::optional<uint64_t> add_number(std::string_view code, size_t at);
+  std::optional<uint64_t> element_address(std::string_view code, size_t at, uint8_t prefix) const;
   void see_vector(std::string_view code, size_t at);
   void see_number(std::string_view code, size_t at);
 
