@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "imports/module_name.h"
+
 namespace cohabit::python {
 namespace {
 
@@ -50,13 +52,6 @@ std::optional<std::string> text_of_entry(const elf::Object& object, Bytes file, 
   const uint64_t size = entry ? entry->read<uint16_t>(8).value_or(0) : 0;
   const auto text = size == 0 ? std::nullopt : text_at(object, file, target);
   return text && text->size() + 1 == size ? text : std::nullopt;
-}
-
-bool is_module_name(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || static_cast<uint8_t>(c) >= 0x80;
-  });
 }
 
 // Where a table can begin.

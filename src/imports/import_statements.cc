@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "imports/module_name.h"
+
 namespace cohabit::python {
 namespace {
 
@@ -17,13 +19,14 @@ class Statements {
   ImportStatements run(const std::unordered_set<uint64_t>& addresses) {
     find_wrappers();
     std::vector<uint64_t> loads, modules;
-    for (size_t i = 0; i < steps_.size(); i++) {
-      if (steps_[i].kind == CodeStep::kLoad) loads.push_back(steps_[i].variable);
-      if (!is_import(steps_[i])) continue;
-      calls_.push_back(i);
-      if (steps_[i].variable != 0) modules.push_back(steps_[i].variable);
+    for (const CodeStep& step : steps_) {
+      if (step.kind == CodeStep::kLoad) loads.push_back(step.variable);
+      if (is_import(step) && step.variable != 0) modules.push_back(step.variable);
     }
     names_.place_tables(loads, addresses, modules);
+    find_shared();
+    for (size_t i = 0; i < steps_.size(); i++)
+      if (is_import(steps_[i])) calls_.push_back(i);
     for (size_t i = 0; i < calls_.size(); i++) add(i);
     result_.complete = read_ >= not_read_;
     return std::move(result_);
@@ -40,6 +43,7 @@ class Statements {
   Level level_of(const CodeStep& call) const {
     const auto wrapper = wrappers_.find(call.callee);
     if (wrapper != wrappers_.end() && wrapper->second) return wrapper->second;
+    if (call.is_by_variable) return call.sixth;
     return call.is_import || call.fifth ? call.fifth : call.third;
   }
 
@@ -53,6 +57,19 @@ class Statements {
         }
       wrappers_.insert(further.begin(), further.end());
     }
+  }
+
+  void find_shared() {
+    std::unordered_map<uint64_t, bool> given_names;
+    for (const CodeStep& step : steps_) {
+      if (step.kind != CodeStep::kCall || !step.is_by_variable) continue;
+      const std::string* name = names_.find(step.variable);
+      const bool is_name = name && is_module_name(*name);
+      const auto [known, is_new] = given_names.emplace(step.callee, is_name);
+      known->second &= is_name;
+    }
+    for (const auto& [variable, is_import] : given_names)
+      if (is_import) wrappers_.emplace(variable, std::nullopt);
   }
 
   void add(size_t which) {

@@ -4,6 +4,8 @@
 // `from a import b` makes a list with the variable of "b" before; that function, after which
 // others are called for dotted names, calls PyImport_ImportModuleLevelObject. None of them has a
 // symbol: a small function is one of them if it calls that with a name that it was itself given.
+// Modules of one package may share these functions (since 3.2): then the address is in a variable,
+// and it is taken for that function's if all calls by it are given names.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +25,11 @@ struct CodeStep {
   uint64_t variable = 0;
   uint64_t caller = 0;  // the function that the step is in
   // Of calls.
-  uint64_t callee = 0;              // 0: not of the module's own
-  bool is_import = false;           // of PyImport_ImportModuleLevelObject
-  bool is_small = false;            // the caller
-  std::optional<int> third, fifth;  // arguments that are numbers
+  uint64_t callee = 0;     // 0: not of the module's own; or the variable of its address
+  bool is_import = false;  // of PyImport_ImportModuleLevelObject
+  bool is_by_variable = false;
+  bool is_small = false;                   // the caller
+  std::optional<int> third, fifth, sixth;  // arguments that are numbers
 };
 
 struct ImportStatements {

@@ -93,7 +93,7 @@ class Reader {
   }
 
  private:
-  enum class Function { kOther, kImport, kStatement, kIntern };
+  enum class Function { kOther, kImport, kStatement, kIntern, kByVariable };
 
   // And the last name that was loaded into the first or second argument before.
   struct Call {
@@ -231,8 +231,9 @@ class Reader {
     if (!cython_) return;
     const Call& call = calls_.back();
     steps_.push_back({CodeStep::kCall, registers.first(at), call.caller, call.callee,
-                      call.kind == Function::kStatement, size <= kSmallFunction,
-                      registers.third(at), registers.fifth(at)});
+                      call.kind == Function::kStatement, call.kind == Function::kByVariable,
+                      size <= kSmallFunction, registers.third(at), registers.fifth(at),
+                      registers.sixth(at)});
     registers.forget();
     if (call.kind != Function::kIntern) return;
     interned_at_ = at;
@@ -241,7 +242,7 @@ class Reader {
   }
 
   void add_load(uint64_t function, uint64_t variable) {
-    steps_.push_back({CodeStep::kLoad, variable, function, 0, false, false, {}, {}});
+    steps_.push_back({CodeStep::kLoad, variable, function, 0, false, false, false, {}, {}, {}});
   }
 
   void add_computed(size_t at, uint64_t address) {
@@ -267,7 +268,11 @@ class Reader {
 
   bool add_slot_call(uint64_t caller, uint64_t address, const std::string& argument) {
     const auto slot = slots_.find(address);
-    if (slot == slots_.end()) return false;
+    if (slot == slots_.end()) {
+      if (!cython_ || !is_writable(address)) return false;
+      calls_.push_back({caller, address, Function::kByVariable, argument});
+      return true;
+    }
     calls_.push_back({caller, slot->second.function, slot->second.kind, argument});
     visit(slot->second.function);
     return true;
@@ -293,7 +298,7 @@ class Reader {
 
   bool is_in(uint64_t address, uint32_t rights) const {
     return std::any_of(object_.segments.begin(), object_.segments.end(), [&](const elf::Phdr& one) {
-      return (one.p_flags & rights) && address - one.p_vaddr < one.p_filesz;
+      return (one.p_flags & rights) && address - one.p_vaddr < one.p_memsz;
     });
   }
   bool is_writable(uint64_t address) const { return is_in(address, elf::PF_W); }

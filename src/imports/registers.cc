@@ -136,19 +136,21 @@ void Registers::see_vector(std::string_view code, size_t at) {
   }
 }
 
-// mov $x,%edx and $x,%r8d; xor %edx,%edx and %r8d,%r8d.
+// mov $x,%edx, $x,%r8d, $x,%r9d; xor %edx,%edx, %r8d,%r8d, %r9d,%r9d.
 void Registers::see_number(std::string_view code, size_t at) {
   const uint8_t opcode = byte_at(code, at), operands = byte_at(code, at + 1);
   const bool extended =
       at > 0 && (byte_at(code, at - 1) & 0xfa) == 0x40 && byte_at(code, at - 1) > 0x40;
-  if ((opcode == 0xba && !extended) || (opcode == 0xb8 && extended)) {
+  if ((opcode == 0xba && !extended) || ((opcode == 0xb8 || opcode == 0xb9) && extended)) {
     const uint32_t value = word_at(code, at + 1);
     if (value > kMaxNumber && value != UINT32_MAX) return;
-    (opcode == 0xba ? edx_ : r8d_) = {static_cast<int>(value), at};
+    (opcode == 0xba ? edx_ : opcode == 0xb8 ? r8d_ : r9d_) = {static_cast<int>(value), at};
   } else if (opcode == 0x31 && operands == 0xd2 && !extended) {
     edx_ = {0, at};
   } else if (opcode == 0x31 && operands == 0xc0 && extended) {
     r8d_ = {0, at};
+  } else if (opcode == 0x31 && operands == 0xc9 && extended) {
+    r9d_ = {0, at};
   }
 }
 
@@ -164,7 +166,7 @@ void Registers::take_address(std::string_view code, size_t at, uint64_t address)
 
 void Registers::forget() {
   for (const unsigned number : {0U, 1U, 2U, 6U, 7U, 8U, 9U, 10U, 11U}) values_[number] = {};
-  edx_ = r8d_ = {};
+  edx_ = r8d_ = r9d_ = {};
 }
 
 uint64_t Registers::first(size_t at) const {

@@ -30,6 +30,8 @@ class Registers {
   std::optional<int> third(size_t at) const { return near(edx_, at); }
   std::optional<int> fifth(size_t at) const { return near(r8d_, at); }
 
+  std::optional<int> sixth(size_t at) const { return near(r9d_, at); }
+
   // Addresses that the code has stored in its frame.
   const std::map<int64_t, uint64_t>& frame() const { return frame_; }
 
@@ -56,7 +58,7 @@ class Registers {
 
   std::array<Value, 16> values_{};
   std::array<Pair, 8> pairs_{};
-  Number edx_, r8d_;
+  Number edx_, r8d_, r9d_;
   std::map<int64_t, uint64_t> frame_;
 };
 
