@@ -1,7 +1,8 @@
 // A name in a native module becomes an import when a module of that name exists in the environment.
 //
 // What the machine code imports when the module is initialised is read from it where that can be
-// done (initial_code.h). The rest goes by the names alone:
+// done (initial_code.h); of a Cython module whose import statements could be read, nothing else is
+// likely. The rest goes by the names alone:
 //
 // Dotted names are hardly ever anything else, and nearly all are imported when the module is
 // initialised: numpy's C API, the types and functions that one Cython module takes from another,
