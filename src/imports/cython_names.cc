@@ -21,6 +21,8 @@ constexpr uint64_t kMaxEntry = 64;
 constexpr size_t kMinStrings = 4;
 constexpr size_t kMost = 2;      // of scores
 constexpr size_t kTogether = 3;  // loads of "__name__" and "__main__"
+constexpr size_t kMaxPlaced = 8;  // tables of one module; there is one, or a few parts
+constexpr size_t kMaxShift = 16;  // zeros that align the lengths
 
 bool is_writable(const elf::Object& object, uint64_t address) {
   return std::any_of(object.segments.begin(), object.segments.end(), [&](const elf::Phdr& one) {
@@ -73,7 +75,7 @@ class Places {
   size_t most_shift() const {
     const auto found = std::find_if(table_.begin(), table_.end(),
                                     [](const std::string& text) { return !text.empty(); });
-    return static_cast<size_t>(found - table_.begin());
+    return std::min(static_cast<size_t>(found - table_.begin()), kMaxShift);
   }
 
   // The one at which all speaks for it, though the code does not tell of it; 0 if none.
@@ -169,9 +171,10 @@ void CythonNames::read_frame(const elf::Object& object, Bytes file,
 void CythonNames::place_tables(const std::vector<uint64_t>& loads,
                                const std::unordered_set<uint64_t>& addresses,
                                const std::vector<uint64_t>& names) {
+  size_t placed = 0;
   for (const StringTable& table : tables_) {
     const Places places(table, loads, names);
-    if (!places.has_anchors()) continue;
+    if (!places.has_anchors() || ++placed > kMaxPlaced) continue;
     uint64_t best = 0;
     size_t most = 0;
     const size_t shifts = places.most_shift();

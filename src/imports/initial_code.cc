@@ -237,8 +237,10 @@ class Reader {
     registers.forget();
     if (call.kind != Function::kIntern) return;
     interned_at_ = at;
-    for (auto one = computed_.rbegin(); one != computed_.rend(); ++one)
-      if (at - one->first <= kInternDistance) addresses_.insert(one->second);
+    for (auto one = computed_.rbegin(); one != computed_.rend(); ++one) {
+      if (at - one->first > kInternDistance) break;  // they rise
+      addresses_.insert(one->second);
+    }
   }
 
   void add_load(uint64_t function, uint64_t variable) {

@@ -29,7 +29,6 @@ class Registers {
   uint64_t first_address(size_t at) const;  // if it is an address; 0: not known
   std::optional<int> third(size_t at) const { return near(edx_, at); }
   std::optional<int> fifth(size_t at) const { return near(r8d_, at); }
-
   std::optional<int> sixth(size_t at) const { return near(r9d_, at); }
 
   // Addresses that the code has stored in its frame.
