@@ -2,7 +2,8 @@
 // operand, whose value leads to the first byte of a function, to a PLT stub, to a GOT slot or to a
 // string, is a reference to it (as in findings/call_paths.h). Followed are calls and tail calls;
 // from PyInit itself also the functions whose address it takes (boost::python::init_module is given
-// one), and those of Py_mod_exec in the module's definition (PEP 489).
+// one), and those of Py_mod_exec in the module's definition (PEP 489). Where such a function only
+// hands the address of another one on, as Rust's do, that one too.
 //
 // A function that calls an import function with a name that it was itself given is one, too:
 // pybind11::module_::import, and helpers of that kind.
@@ -34,14 +35,18 @@ constexpr size_t kInternDistanceAfter = 96;  // and behind
 constexpr uint64_t kMaxCode = 8 << 20;       // that is read of one module
 constexpr uint64_t kMaxFunction = 1 << 20;
 constexpr uint64_t kSmallFunction = 4096;
+constexpr uint64_t kTrampoline = 64;
 constexpr size_t kMaxName = 200;
 constexpr size_t kArgumentDistance = 48;  // bytes between a name and the call that is given it
 constexpr int kWrappers = 2;              // functions between a name and the import function
-// PyModuleDef.m_slots and PyModuleDef_Slot of CPython 3.5 to 3.14, 64 bits.
+// PyModuleDef.m_slots and PyModuleDef_Slot of CPython 3.5 to 3.14, 64 bits; kinds of slots begin
+// at 1.
 constexpr uint64_t kSlotsOffset = 72;
 constexpr uint64_t kSlotSize = 16;
 constexpr uint64_t kExecSlot = 2;
+constexpr uint64_t kLastSlot = 4;
 constexpr uint64_t kMaxSlots = 16;
+constexpr uint64_t kMaxBefore = 32;  // bytes before a definition that is part of something else
 
 // What stands before a displacement of 32 bits: call, jmp, call *slot(%rip), an operand with %rip.
 constexpr std::array<bool, 256> kBeforeReference = [] {
@@ -136,18 +141,29 @@ class Reader {
   }
 
   // The pointer that is stored at an address, once relocated.
-  std::optional<uint64_t> pointer_at(uint64_t address) const {
-    for (uint64_t i = 0; i < object_.rela.size(); i++) {
-      const elf::Rela relocation = object_.rela[i];
-      if (relocation.r_offset != address) continue;
-      if (relocation.type() == elf::R_X86_64_RELATIVE)
-        return static_cast<uint64_t>(relocation.r_addend);
-      return relocation.type() == elf::R_X86_64_64
-                 ? defined_at(relocation.symbol()) + static_cast<uint64_t>(relocation.r_addend)
-                 : 0;
-    }
+  std::optional<uint64_t> pointer_at(uint64_t address) {
+    read_pointers();
+    const auto found =
+        std::lower_bound(pointers_.begin(), pointers_.end(), address,
+                         [](const auto& one, uint64_t at) { return one.first < at; });
+    if (found != pointers_.end() && found->first == address) return found->second;
     const auto offset = object_.has_relr ? offset_of(address) : std::nullopt;
     return offset ? file_.read<uint64_t>(*offset) : std::nullopt;
+  }
+
+  void read_pointers() {
+    if (pointers_are_read_) return;
+    pointers_are_read_ = true;
+    for (uint64_t i = 0; i < object_.rela.size(); i++) {
+      const elf::Rela relocation = object_.rela[i];
+      const auto addend = static_cast<uint64_t>(relocation.r_addend);
+      if (relocation.type() == elf::R_X86_64_RELATIVE)
+        pointers_.emplace_back(relocation.r_offset, addend);
+      else if (relocation.type() == elf::R_X86_64_64)
+        pointers_.emplace_back(relocation.r_offset, defined_at(relocation.symbol()) + addend);
+    }
+    std::stable_sort(pointers_.begin(), pointers_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
   }
 
   bool is_function(uint64_t address) const {
@@ -271,6 +287,12 @@ class Reader {
   bool add_slot_call(uint64_t caller, uint64_t address, const std::string& argument) {
     const auto slot = slots_.find(address);
     if (slot == slots_.end()) {
+      // Rust calls its own functions by slots, as -fno-plt does those of others.
+      if (const auto own = pointer_at(address); own && is_function(*own)) {
+        calls_.push_back({caller, *own, Function::kOther, argument});
+        visit(*own);
+        return true;
+      }
       if (!cython_ || !is_writable(address)) return false;
       calls_.push_back({caller, address, Function::kByVariable, argument});
       return true;
@@ -306,18 +328,30 @@ class Reader {
   bool is_writable(uint64_t address) const { return is_in(address, elf::PF_W); }
   bool is_code(uint64_t address) const { return is_in(address, elf::PF_X); }
 
-  // If this is one: a module's definition, with functions that run when the module is executed.
+  // If this is one, or has one in it (Rust puts other fields before it): a module's definition,
+  // with functions that run when the module is executed.
   void visit_definition(uint64_t address) {
     if (!is_writable(address)) return;
-    const auto slots = pointer_at(address + kSlotsOffset);
-    if (!slots || *slots == 0) return;
+    for (uint64_t at = address; at <= address + kMaxBefore; at += 8)
+      if (const auto slots = pointer_at(at + kSlotsOffset); slots && *slots != 0)
+        visit_slots(*slots);
+  }
+
+  void visit_slots(uint64_t slots) {
     for (uint64_t i = 0; i < kMaxSlots; i++) {
-      const auto offset = offset_of(*slots + i * kSlotSize);
+      const auto offset = offset_of(slots + i * kSlotSize);
       const uint64_t kind = offset ? file_.read<uint64_t>(*offset).value_or(0) : 0;
-      if (kind == 0) return;
+      if (kind == 0 || kind > kLastSlot) return;
       if (kind != kExecSlot) continue;
-      if (const auto function = pointer_at(*slots + i * kSlotSize + 8)) visit(*function);
+      // A small one hands the real one to something that calls it.
+      if (const auto function = pointer_at(slots + i * kSlotSize + 8))
+        visit(*function, is_small(*function));
     }
+  }
+
+  bool is_small(uint64_t address) const {
+    const elf::FunctionBounds* found = elf::function_at(functions_, address);
+    return found && found->end - found->begin <= kTrampoline;
   }
 
   std::string name_at(uint64_t address) const {
@@ -362,7 +396,9 @@ class Reader {
   Bytes file_;
   CythonNames* cython_;
   std::vector<elf::FunctionBounds> functions_;
-  std::unordered_map<uint64_t, Slot> slots_;  // of the GOT
+  std::unordered_map<uint64_t, Slot> slots_;             // of the GOT
+  std::vector<std::pair<uint64_t, uint64_t>> pointers_;  // by where they are stored
+  bool pointers_are_read_ = false;
   std::unordered_set<uint64_t> visited_;
   std::vector<std::pair<uint64_t, bool>> waiting_;  // functions; whether PyInit
   std::vector<Call> calls_;

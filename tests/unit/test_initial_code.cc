@@ -47,6 +47,16 @@ TEST_CASE("initial code: what is imported at first, and not what a method would 
   CHECK(likely == std::vector<std::string>{"package.module", "plain", "through.helper"});
 }
 
+TEST_CASE(
+    "initial code: a definition inside of something else, whose function is given to another") {
+  const auto file = Tree().map(COHABIT_SAMPLE_RUST);
+  REQUIRE(file);
+  const elf::Object object = elf::parse(file->bytes());
+  if (object.machine != elf::EM_X86_64) return;
+  CHECK(read_initial_code(object, file->bytes()).imported ==
+        std::vector<std::string>{"plain", "package.module._C_API", "through.helper"});
+}
+
 TEST_CASE("initial code: import statements of Cython, however it keeps their names") {
   for (const char* path :
        {COHABIT_SAMPLE_CYTHON0, COHABIT_SAMPLE_CYTHON1, COHABIT_SAMPLE_CYTHON2}) {

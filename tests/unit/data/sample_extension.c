@@ -49,12 +49,30 @@ static int execute(void* module) {
 }
 
 static struct method methods[] = {{"method", method}, {NULL, NULL}};
+#ifdef AS_RUST
+/* PyO3: the definition has other fields before it, and what runs it is given a function. */
+int make_module(void* whole);
+int run_guarded(int (*function)(void*), void* module);
+static int trampoline(void* module) {
+  return run_guarded(execute, module) + kept;
+}
+static struct slot slots[] = {{2, trampoline}, {0, NULL}};
+static struct {
+  size_t before[2];
+  struct definition definition;
+} whole = {{0}, {{1}, "sample", NULL, 0, methods, slots, {NULL}}};
+
+int PyInit_sample(void) {
+  return make_module(&whole) + kept;
+}
+#else
 static struct slot slots[] = {{1, NULL}, {2, execute}, {0, NULL}};
 static struct definition definition = {{1}, "sample", NULL, 0, methods, slots, {NULL}};
 
 int PyInit_sample(void) {
   return PyModuleDef_Init(&definition) + kept;
 }
+#endif
 
 /* What mypyc makes of two modules: one that the library loads itself, one that goes by its file. */
 int CPyInitOnly_package___sub____leaf(void) {
