@@ -33,7 +33,7 @@ std::optional<Memory> memory_at(std::string_view code, size_t at, bool extended)
     next++;
   }
   Memory memory{base | (extended ? 8U : 0U), 0};
-  if (mode == 1) memory.displacement = static_cast<int8_t>(byte_at(code, next));
+  if (mode == 1) memory.displacement = int64_t{static_cast<int8_t>(byte_at(code, next))};
   if (mode == 2) memory.displacement = static_cast<int32_t>(word_at(code, next));
   return memory;
 }
