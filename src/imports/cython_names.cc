@@ -19,8 +19,8 @@ namespace {
 constexpr uint64_t kMaxText = 4096;  // longer ones are documentation
 constexpr uint64_t kMaxEntry = 64;
 constexpr size_t kMinStrings = 4;
-constexpr size_t kMost = 2;      // of scores
-constexpr size_t kTogether = 3;  // loads of "__name__" and "__main__"
+constexpr size_t kMost = 2;       // of scores
+constexpr size_t kTogether = 3;   // loads of "__name__" and "__main__"
 constexpr size_t kMaxPlaced = 8;  // tables of one module; there is one, or a few parts
 constexpr size_t kMaxShift = 16;  // zeros that align the lengths
 

@@ -84,8 +84,7 @@ bool is_of_project(const Distribution& egg, const Distribution& in_place) {
 // Debian keeps an egg-info beside a dist-info.
 bool is_same_installation(const Distribution& a, const Distribution& b) {
   return a.metadata.ends_with(".dist-info") != b.metadata.ends_with(".dist-info") &&
-         a.version == b.version &&
-         (a.site == b.site || is_of_project(a, b) || is_of_project(b, a));
+         a.version == b.version && (a.site == b.site || is_of_project(a, b) || is_of_project(b, a));
 }
 
 std::vector<Finding> check(const EnvironmentCase& examined) {

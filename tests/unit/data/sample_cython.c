@@ -33,11 +33,13 @@ static struct {
   object* strings[10];
 } state;
 enum { kMain, kName, kTest, kLater, kNeighbour, kPackage, kPart, kPlain, kSys, kText };
-#define TEXTS(X)                                                                                 \
-  X(kMain, "__main__")                                                                           \
-  X(kName, "__name__")                                                                           \
-  X(kTest, "__test__") X(kLater, "only_later") X(kNeighbour, "neighbour") X(kPackage, "package") \
-      X(kPart, "part") X(kPlain, "plain") X(kSys, "sys") X(kText, "a text")
+#define TEXTS(X)             \
+  X(kMain, "__main__")       \
+  X(kName, "__name__")       \
+  X(kTest, "__test__")       \
+  X(kLater, "only_later")    \
+  X(kNeighbour, "neighbour") \
+  X(kPackage, "package") X(kPart, "part") X(kPlain, "plain") X(kSys, "sys") X(kText, "a text")
 
 #if TABLE < 2
 struct entry {
