@@ -251,8 +251,9 @@ void Interpreter::guess_names(Block block) {
   }
 }
 
-// What a loop counts and collects, when it is not known how often it runs: llvmlite takes its
-// version number apart so, and numba compares it.
+// What a loop counts and collects, when it is not known how often it runs, or a match, whose case is
+// not known: llvmlite takes its version number apart so, and numba compares it; anyio looks whether
+// there is anything to be imported later.
 void Interpreter::forget_collected(Block block) {
   const auto collection = [&](const Expr& expression) {
     if (expression.kind != ExprKind::kName) return;
@@ -273,8 +274,10 @@ void Interpreter::forget_collected(Block block) {
         find_name(statement->exprs[0]->text))
       bind(statement->exprs[0]->text, opaque());
     if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
-    forget_collected(statement->body);
-    forget_collected(statement->orelse);
+    for (const Block inner : {statement->body, statement->orelse, statement->finally})
+      forget_collected(inner);
+    for (const Handler& handler : statement->handlers) forget_collected(handler.body);
+    for (const Case& one : statement->cases) forget_collected(one.body);
   }
 }
 
@@ -793,6 +796,7 @@ Flow Interpreter::execute_match(const Stmt& statement) {
   for (const Case& one : statement.cases) {
     note_skipped(one.body, statement.line, "match");
     guess_names(one.body);
+    forget_collected(one.body);
   }
   return Flow::kNext;
 }

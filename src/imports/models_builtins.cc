@@ -331,6 +331,7 @@ Ref model_globals(I& in, Ref, const A&) {
   auto* dict = in.make<Dict>();
   if (module) {
     module->open = true;  // whoever asks for it, writes to it
+    dict->variables_of = module;
     for (const auto& [name, value] : module->names) in.dict_set(dict, name, value);
   }
   dict->open = true;
@@ -465,8 +466,10 @@ Ref file_read(I& in, Ref self, const A&) {
   return text ? in.string(*text) : in.opaque();
 }
 
-Ref model_compile(I&, Ref, const A& a) {
-  return a.get(0);
+// With flags it may be a syntax tree (ast.PyCF_ONLY_AST).
+Ref model_compile(I& in, Ref, const A& a) {
+  const Ref flags = a.get(3, "flags");
+  return flags && in.truth(flags).value_or(true) ? in.opaque() : a.get(0);
 }
 
 // exec(text, globals, locals): runs it and puts its names into the dictionary.

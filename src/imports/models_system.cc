@@ -75,6 +75,7 @@ Ref sys_getframe(I& in, Ref, const A& a) {
   in.dict_set(globals, "__name__", in.constant(module->spec.name));
   in.dict_set(globals, "__file__", in.constant(module->spec.path));
   globals->open = true;
+  globals->variables_of = module;
   frame->names["f_globals"] = globals;
   frame->open = true;
   return frame;
@@ -86,6 +87,19 @@ Ref inspect_getfile(I& in, Ref, const A& a) {
   Instance* frame = as<Instance>(a.get(0), Type::kInstance);
   if (!frame || frame->of->name != "Frame") return in.opaque();
   return in.attribute(frame->names["f_code"], "co_filename");
+}
+
+// Of a module the file's text; what it says of functions and classes is not worked out.
+Ref inspect_getsource(I& in, Ref, const A& a) {
+  constexpr uint64_t kMost = 1 << 20;
+  const Module* module = as<Module>(a.get(0), Type::kModule);
+  if (!module || module->spec.kind != ModuleKind::kSource) return in.opaque();
+  const auto text = text_for_program(in, module->spec.path, kMost);
+  return text ? in.string(*text) : in.opaque();
+}
+
+Ref returns_opaque(I& in, Ref, const A&) {
+  return in.opaque();
 }
 
 // --- paths
@@ -435,6 +449,9 @@ constexpr ModelRow kRows[] = {
     {"sys._getframe", sys_getframe},
     {"inspect.getfile", inspect_getfile},
     {"inspect.getsourcefile", inspect_getfile},
+    {"inspect.getsource", inspect_getsource},
+    {"inspect.getsourcelines", returns_opaque},
+    {"inspect.findsource", returns_opaque},
     {"posix.uname", os_uname},
     {"posix.fspath", returns_first},
     {"posix.listdir", os_listdir},

@@ -401,6 +401,8 @@ bool Interpreter::set_item(Ref object, Ref key, Ref value) {
   }
   if (Dict* dict = as<Dict>(object, Type::kDict)) {
     dict_set(dict, key, value);
+    if (const std::string_view* name = dict->variables_of ? text_of(key) : nullptr)
+      dict->variables_of->names[keep(*name)] = value;
     return true;
   }
   if (Sequence* sequence = sequence_of(object)) {

@@ -88,9 +88,12 @@ struct KeyTraits {
   static bool equal(Ref a, Ref b);
 };
 
+struct Module;
+
 struct Dict : Value {
   OrderedTable<Ref, Ref, KeyTraits> items;  // all of them are keys in the sense of is_key
   bool open = false;
+  Module* variables_of = nullptr;  // what is put into it is a variable of this module too
   explicit Dict(Arena& arena) : Value(Type::kDict), items(arena) {}
 };
 

@@ -307,6 +307,27 @@ SCENARIOS: dict[str, dict[str, str]] = {
     "a failing submodule is forgotten": {
         "app.py": "for _ in range(2):\n    try:\n        import m_bad\n    except ImportError:\n        import m_ok\n",
         "m_bad.py": "import m_before\nimport m_gone\n", "m_before.py": "", "m_ok.py": ""},
+    # As anyio does: what its source tells type checkers is imported when it is asked for. Without `match`, which
+    # Python 3.9 does not have.
+    "a package that reads its own source": {
+        "app.py": "import m_pkg\nfrom m_pkg import part\n",
+        "m_pkg/__init__.py": "from typing import TYPE_CHECKING\nfrom .m_lazy import lazily\n"
+                             "if TYPE_CHECKING or not lazily():\n    from .m_part import part\n    from .m_x import other\n",
+        "m_pkg/m_lazy.py": "import ast, inspect, sys\nfrom importlib import import_module\n"
+                           "def found(module):\n    try:\n        source = inspect.getsource(module)\n"
+                           "    except (OSError, TypeError):\n        return {}\n"
+                           "    tree = compile(source, module.__file__, 'exec', ast.PyCF_ONLY_AST)\n"
+                           "    assert isinstance(tree, ast.Module)\n    out = {}\n"
+                           "    for node in tree.body:\n        if not isinstance(node, ast.If):\n            continue\n"
+                           "        for one in node.body:\n            try:\n"
+                           "                out.update((name.name, '.' + one.module) for name in one.names)\n"
+                           "            finally:\n                pass\n    return out\n"
+                           "def lazily():\n    scope = sys._getframe(1).f_globals\n"
+                           "    names = found(sys.modules[scope['__name__']])\n    if not names:\n        return False\n"
+                           "    def __getattr__(name):\n"
+                           "        return getattr(import_module(names[name], scope['__name__']), name)\n"
+                           "    scope['__getattr__'] = __getattr__\n    return True\n",
+        "m_pkg/m_part.py": "part = 1\n", "m_pkg/m_x.py": "other = 1\n"},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
