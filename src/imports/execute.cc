@@ -251,9 +251,9 @@ void Interpreter::guess_names(Block block) {
   }
 }
 
-// What a loop counts and collects, when it is not known how often it runs, or a match, whose case is
-// not known: llvmlite takes its version number apart so, and numba compares it; anyio looks whether
-// there is anything to be imported later.
+// What a loop counts and collects, when it is not known how often it runs, or a match, whose case
+// is not known: llvmlite takes its version number apart so, and numba compares it; anyio looks
+// whether there is anything to be imported later.
 void Interpreter::forget_collected(Block block) {
   const auto collection = [&](const Expr& expression) {
     if (expression.kind != ExprKind::kName) return;
