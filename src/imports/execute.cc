@@ -110,7 +110,7 @@ Flow Interpreter::execute(const Stmt& statement) {
   frames_.back().line = statement.line;
   switch (statement.kind) {
     case StmtKind::kExpression:
-      return evaluate(*statement.exprs[0]) ? Flow::kNext : Flow::kRaise;
+      return execute_expression(*statement.exprs[0]);
     case StmtKind::kAssign: {
       Ref value = evaluate(*statement.exprs.back());
       if (!value) return Flow::kRaise;
@@ -230,6 +230,15 @@ void Interpreter::guess_names(Block block) {
         for (size_t i = 0; i + 1 < statement->exprs.size(); i++)
           if (statement->exprs[i]->kind == ExprKind::kName && !find_name(statement->exprs[i]->text))
             bind(statement->exprs[i]->text, opaque());
+        break;
+      case StmtKind::kAugmented:  // `__all__ += ...`
+        if (statement->exprs[0]->kind != ExprKind::kName) break;
+        if (Sequence* items = sequence_of(find_name(statement->exprs[0]->text))) {
+          auto* more = make<Sequence>(items->type);
+          more->items = items->items;
+          more->open = true;
+          bind(statement->exprs[0]->text, more);
+        }
         break;
       case StmtKind::kImport:
       case StmtKind::kImportFrom:
@@ -788,6 +797,20 @@ bool Interpreter::delete_target(const Expr& target) {
     default:
       return true;
   }
+}
+
+// Something unknown that is told the module's name, and whose result nobody wants, may give names
+// to the module: enum's metaclass does, for ssl (`IntEnum._convert_('Options', __name__, ...)`).
+Flow Interpreter::execute_expression(const Expr& expression) {
+  const Ref value = evaluate(expression);
+  if (!value) return Flow::kRaise;
+  if (value->type != Type::kOpaque || expression.kind != ExprKind::kCall) return Flow::kNext;
+  const bool is_told = std::any_of(
+      expression.items.begin() + 1, expression.items.end(), [](const Expr* argument) {
+        return argument->kind == ExprKind::kName && argument->text == "__name__";
+      });
+  if (Module* module = current_module(); module && is_told) module->open = true;
+  return Flow::kNext;
 }
 
 // Patterns are not followed: the first case that could match is not known.

@@ -220,6 +220,7 @@ class Interpreter {
   Flow execute_class(const Stmt& statement);
   Flow execute_augmented(const Stmt& statement);
   Flow execute_delete(const Stmt& statement);
+  Flow execute_expression(const Expr& expression);
   Flow execute_match(const Stmt& statement);
   std::optional<bool> handler_matches(const Handler& handler);
   void guess_names(Block block);

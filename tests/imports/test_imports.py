@@ -309,6 +309,11 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "m_bad.py": "import m_before\nimport m_gone\n", "m_before.py": "", "m_ok.py": ""},
     # As anyio does: what its source tells type checkers is imported when it is asked for. Without `match`, which
     # Python 3.9 does not have.
+    "names of the standard library that enum makes": {
+        "app.py": "from ssl import CERT_NONE, OP_ALL, PROTOCOL_TLS, VerifyFlags\nfrom socket import AF_INET, AddressFamily\n"
+                  "from signal import SIGTERM, Signals\nfrom http import HTTPStatus\nfrom re import IGNORECASE\n"
+                  "from asyncio import open_unix_connection\nimport m_a\n",
+        "m_a.py": ""},
     "a package that reads its own source": {
         "app.py": "import m_pkg\nfrom m_pkg import part\n",
         "m_pkg/__init__.py": "from typing import TYPE_CHECKING\nfrom .m_lazy import lazily\n"
@@ -419,3 +424,33 @@ def run_check(script: str, *arguments: str) -> None:
 def test_parser_reads_as_cpython(package: str, build_dir: Path) -> None:
     library = Path(sysconfig.get_path("stdlib")) / package
     run_check("check_syntax.py", str(build_dir / "tests" / "imports" / "syntax_dump"), str(library))
+
+
+NAMES = """
+import importlib, json, keyword, sys, warnings
+warnings.simplefilter("ignore")
+inside = ["concurrent.futures", "email.message", "http.client", "importlib.metadata", "importlib.util", "logging.config",
+          "multiprocessing.pool", "unittest.mock", "urllib.request", "xml.etree.ElementTree"]
+names = {}
+for name in sorted(getattr(sys, "stdlib_module_names", ["ssl", "socket", "signal", "asyncio", "enum", "os", "re"])) + inside:
+    if name.startswith("_") or name in ("antigravity", "this", "idlelib", "turtledemo", "lib2to3", "distutils"):
+        continue
+    try:
+        module = importlib.import_module(name)
+    except Exception:
+        continue  # not of this machine, or not built
+    names[name] = [one for one in vars(module) if one.isidentifier() and not keyword.iskeyword(one)
+                   and not one.startswith("_") and one != "annotations"]
+print(json.dumps(names))
+"""
+
+
+def test_no_name_of_the_standard_library_is_missing(cohabit: str, tmp_path: Path) -> None:
+    """`from ssl import CERT_NONE` works, so the plan must not say that it fails."""
+    names = json.loads(ask([sys.executable, "-c", NAMES], tmp_path).splitlines()[-1])
+    assert sum(map(len, names.values())) > 100
+    text = "".join(f"from {module} import {', '.join(of_it)}\n" for module, of_it in names.items() if of_it)
+    write({"app.py": text}, tmp_path)
+    plan_file = tmp_path / "plan.json"
+    ask([cohabit, "doctor", sys.executable, "--imports", "app", "--plan", str(plan_file)], tmp_path)
+    assert json.loads(plan_file.read_text())["failure"] is None
