@@ -554,7 +554,11 @@ Flow Interpreter::execute_import(const Stmt& statement) {
 }
 
 Flow Interpreter::execute_import_from(const Stmt& statement) {
-  if (statement.name == "__future__" && statement.level == 0) return Flow::kNext;
+  if (statement.name == "__future__" && statement.level == 0) {
+    for (const Alias& alias : statement.aliases)
+      bind(alias.bound.empty() ? alias.name : alias.bound, opaque());
+    return Flow::kNext;
+  }
   std::string name(statement.name);
   if (statement.level > 0) {
     const auto absolute = absolute_name(current_module(), statement.level, statement.name);

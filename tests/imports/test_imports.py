@@ -440,7 +440,7 @@ for name in sorted(getattr(sys, "stdlib_module_names", ["ssl", "socket", "signal
     except Exception:
         continue  # not of this machine, or not built
     names[name] = [one for one in vars(module) if one.isidentifier() and not keyword.iskeyword(one)
-                   and not one.startswith("_") and one != "annotations"]
+                   and not one.startswith("_")]
 print(json.dumps(names))
 """
 
