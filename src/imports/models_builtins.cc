@@ -338,9 +338,12 @@ Ref model_globals(I& in, Ref, const A&) {
   return dict;
 }
 
-Ref model_locals(I& in, Ref, const A&) {
+Ref model_locals(I& in, Ref self, const A& a) {
+  Scope* scope = in.scope();
+  if (const Module* module = in.current_module(); scope && module && scope->names == &module->names)
+    return model_globals(in, self, a);
   auto* dict = in.make<Dict>();
-  if (Scope* scope = in.scope())
+  if (scope)
     for (const auto& [name, value] : *scope->names) in.dict_set(dict, name, value);
   dict->open = true;
   return dict;

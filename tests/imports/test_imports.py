@@ -314,6 +314,9 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "from signal import SIGTERM, Signals\nfrom http import HTTPStatus\nfrom re import IGNORECASE\n"
                   "from asyncio import open_unix_connection\nimport m_a\n",
         "m_a.py": ""},
+    "names that a module puts into its own variables": {
+        "app.py": "from m_made import one, two, three\nimport m_a\n",
+        "m_made.py": "for name in ['one', 'two']:\n    locals()[name] = 1\n    del name\nglobals()['three'] = 3\n", "m_a.py": ""},
     "a package that reads its own source": {
         "app.py": "import m_pkg\nfrom m_pkg import part\n",
         "m_pkg/__init__.py": "from typing import TYPE_CHECKING\nfrom .m_lazy import lazily\n"
