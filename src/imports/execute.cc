@@ -809,8 +809,8 @@ Flow Interpreter::execute_expression(const Expr& expression) {
   const Ref value = evaluate(expression);
   if (!value) return Flow::kRaise;
   if (value->type != Type::kOpaque || expression.kind != ExprKind::kCall) return Flow::kNext;
-  const bool is_told = std::any_of(
-      expression.items.begin() + 1, expression.items.end(), [](const Expr* argument) {
+  const bool is_told =
+      std::any_of(expression.items.begin() + 1, expression.items.end(), [](const Expr* argument) {
         return argument->kind == ExprKind::kName && argument->text == "__name__";
       });
   if (Module* module = current_module(); module && is_told) module->open = true;
