@@ -241,6 +241,10 @@ void KeptPlans::add(const python::PlanRequest& request, const python::Plan& plan
   is_new_ = true;
 }
 
+void KeptPlans::forget(const python::PlanRequest& request) {
+  plans_.erase(digest_of(request));
+}
+
 void KeptPlans::begin_saving() {
   if (!is_new_) return;
   if (writing_.valid()) writing_.get();

@@ -33,6 +33,8 @@ class KeptPlans {
   const Tree& tree() const { return tree_; }
   std::optional<python::Plan> find(const python::PlanRequest& request) const;
   void add(const python::PlanRequest& request, const python::Plan& plan);
+  // It does not hold: nobody needs to try it again.
+  void forget(const python::PlanRequest& request);
   // Writes them down, if there are new ones, while the caller goes on.
   void begin_saving();
   // All are written down when it returns.

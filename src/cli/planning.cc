@@ -68,7 +68,11 @@ bool plan_as_kept(World& world, ProcessTools& tools, const python::PlanRequest& 
                   Sequence& sequence) {
   std::optional<python::Plan> kept;
   if (const std::lock_guard lock(world.planned); world.kept) kept = world.kept->find(request);
-  return kept && plan_process(world, tools, request, std::move(kept), sequence);
+  if (!kept) return false;
+  if (plan_process(world, tools, request, std::move(kept), sequence)) return true;
+  const std::lock_guard lock(world.planned);
+  world.kept->forget(request);
+  return false;
 }
 
 // After each plan, by whatever tools it was made.

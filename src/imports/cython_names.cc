@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "imports/code_addresses.h"
 #include "imports/module_name.h"
 
 namespace cohabit::python {
@@ -25,16 +26,12 @@ constexpr size_t kMaxPlaced = 8;  // tables of one module; there is one, or a fe
 constexpr size_t kMaxShift = 16;  // zeros that align the lengths
 
 bool is_writable(const elf::Object& object, uint64_t address) {
-  return std::any_of(object.segments.begin(), object.segments.end(), [&](const elf::Phdr& one) {
-    return (one.p_flags & elf::PF_W) && address - one.p_vaddr < one.p_memsz;
-  });
+  return has_rights(object, address, elf::PF_W);
 }
 
 std::optional<Bytes> bytes_at(const elf::Object& object, Bytes file, uint64_t address) {
-  for (const elf::Phdr& one : object.segments)
-    if (address - one.p_vaddr < one.p_filesz)
-      return file.from(one.p_offset + (address - one.p_vaddr));
-  return std::nullopt;
+  const auto offset = offset_of(object, address);
+  return offset ? std::optional(file.from(*offset)) : std::nullopt;
 }
 
 // The text at an address; not that of documentation.

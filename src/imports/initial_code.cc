@@ -17,7 +17,9 @@
 #include <utility>
 
 #include "facts/elf/function_bounds.h"
+#include "imports/code_addresses.h"
 #include "imports/import_statements.h"
+#include "imports/module_name.h"
 #include "imports/registers.h"
 
 namespace cohabit::python {
@@ -58,10 +60,7 @@ constexpr std::array<bool, 256> kBeforeReference = [] {
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.back() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '_' || c == '.';
-         });
+         std::all_of(text.begin(), text.end(), is_name_character);
 }
 
 class Reader {
@@ -109,10 +108,7 @@ class Reader {
   };
 
   std::optional<uint64_t> offset_of(uint64_t address) const {
-    for (const elf::Phdr& segment : object_.segments)
-      if (address - segment.p_vaddr < segment.p_filesz)
-        return segment.p_offset + (address - segment.p_vaddr);
-    return std::nullopt;
+    return python::offset_of(object_, address);
   }
 
   void read_slots() {
@@ -320,13 +316,8 @@ class Reader {
     if (by_first) visit(address);
   }
 
-  bool is_in(uint64_t address, uint32_t rights) const {
-    return std::any_of(object_.segments.begin(), object_.segments.end(), [&](const elf::Phdr& one) {
-      return (one.p_flags & rights) && address - one.p_vaddr < one.p_memsz;
-    });
-  }
-  bool is_writable(uint64_t address) const { return is_in(address, elf::PF_W); }
-  bool is_code(uint64_t address) const { return is_in(address, elf::PF_X); }
+  bool is_writable(uint64_t address) const { return has_rights(object_, address, elf::PF_W); }
+  bool is_code(uint64_t address) const { return has_rights(object_, address, elf::PF_X); }
 
   // If this is one, or has one in it (Rust puts other fields before it): a module's definition,
   // with functions that run when the module is executed.

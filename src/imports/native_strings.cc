@@ -17,6 +17,7 @@
 
 #include "imports/inflate.h"
 #include "imports/lzss.h"
+#include "imports/module_name.h"
 
 namespace cohabit::python {
 namespace {
@@ -32,11 +33,6 @@ struct Region {
   Bytes bytes;
   uint64_t address = 0;
 };
-
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.';
-}
 
 bool is_name(std::string_view text) {
   if (text.size() < 2 || text.size() > kMaxName || text.front() == '.' || text.back() == '.')

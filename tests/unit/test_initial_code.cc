@@ -13,6 +13,29 @@
 using namespace cohabit;
 using namespace cohabit::python;
 
+namespace {
+
+// What a module of this name is likely to import at once, where there are these files.
+std::vector<std::string> likely_imports(const NativeStrings& strings, const char* name,
+                                        const std::vector<const char*>& files) {
+  TempTree temp;
+  Tree tree;
+  Interpreter interpreter;
+  interpreter.major = 3;
+  interpreter.minor = 12;
+  interpreter.module_path = {temp.path()};
+  for (const char* file : files) temp.file(file);
+  Finder finder(tree, interpreter);
+  ModuleSpec self;
+  self.name = name;
+  std::vector<std::string> likely;
+  for (const NativeImport& import : native_imports(strings, self, finder))
+    if (import.likely) likely.push_back(import.name);
+  return likely;
+}
+
+}  // namespace
+
 TEST_CASE("initial code: what is imported at first, and not what a method would import") {
   const auto file = Tree().map(COHABIT_SAMPLE_EXTENSION);
   REQUIRE(file);
@@ -27,22 +50,10 @@ TEST_CASE("initial code: what is imported at first, and not what a method would 
         std::vector<std::string>{"plain", "package.module._C_API", "through.helper"});
   CHECK(code.mentioned == std::vector<std::string>{});
 
-  TempTree temp;
-  Tree tree;
-  Interpreter interpreter;
-  interpreter.major = 3;
-  interpreter.minor = 12;
-  interpreter.module_path = {temp.path()};
-  for (const char* name :
-       {"plain.py", "only_later.py", "package/__init__.py", "package/module.py",
-        "through/__init__.py", "through/helper.py", "only/__init__.py", "only/later.py"})
-    temp.file(name);
-  Finder finder(tree, interpreter);
-  ModuleSpec self;
-  self.name = "sample";
-  std::vector<std::string> likely;
-  for (const NativeImport& import : native_imports(object, file->bytes(), self, finder))
-    if (import.likely) likely.push_back(import.name);
+  std::vector<std::string> likely = likely_imports(
+      read_native_strings(object, file->bytes()), "sample",
+      {"plain.py", "only_later.py", "package/__init__.py", "package/module.py",
+       "through/__init__.py", "through/helper.py", "only/__init__.py", "only/later.py"});
   std::sort(likely.begin(), likely.end());
   CHECK(likely == std::vector<std::string>{"package.module", "plain", "through.helper"});
 }
@@ -73,23 +84,10 @@ TEST_CASE("initial code: import statements of Cython, however it keeps their nam
     const std::vector<std::string> words = words_of(strings);
     CHECK(words_of(native_strings_of(words)) == words);
 
-    TempTree temp;
-    Tree tree;
-    Interpreter interpreter;
-    interpreter.major = 3;
-    interpreter.minor = 12;
-    interpreter.module_path = {temp.path()};
-    for (const char* name :
-         {"plain.py", "only_later.py", "neighbour.py", "own/__init__.py", "own/neighbour.py",
-          "own/only_later.py", "package/__init__.py", "package/part.py", "package/other.py"})
-      temp.file(name);
-    Finder finder(tree, interpreter);
-    ModuleSpec self;
-    self.name = "own.sample";
-    std::vector<std::string> likely;
-    for (const NativeImport& import : native_imports(strings, self, finder))
-      if (import.likely) likely.push_back(import.name);
-    CHECK(likely ==
+    CHECK(likely_imports(strings, "own.sample",
+                         {"plain.py", "only_later.py", "neighbour.py", "own/__init__.py",
+                          "own/neighbour.py", "own/only_later.py", "package/__init__.py",
+                          "package/part.py", "package/other.py"}) ==
           std::vector<std::string>{"plain", "package", "package.part", "own.neighbour", "sys"});
 
     const std::string whole(file->bytes().text());
