@@ -1,10 +1,13 @@
 #include "cli/examine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <unordered_map>
@@ -154,29 +157,43 @@ bool has_later_phases(const World& world, const Sequence& sequence) {
   return sequence.plan && sequence.plan->failure.empty() && world.later && world.later->has_gpu();
 }
 
-Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simulation,
-                   report::Report& report, const SequenceOutputs& outputs) {
-  const Trace& trace = sequence.trace;
-  const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
-                                             what_is_asked(world, sequence.imports));
+// What comes of a process's imports.
+struct Judgement {
+  Ownership ownership;
   std::vector<Finding> findings;
-  {
-    const ProcessView process(simulation, ownership, trace.start.tracer);
-    const Captures captures = find_captures(process, world.captures);
-    const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
-    findings = check_all(
-        {process, captures, trace, sequence.imports, plan, sequence.program, &world.distributions});
-  }
+};
+
+// On any thread, one at a time: another process may be simulated meanwhile.
+Judgement judge_imports(World& world, const Sequence& sequence, const sim::Simulation& simulation,
+                        Asked asked) {
+  const auto held = world.images.hold();
+  Judgement judgement;
+  judgement.ownership =
+      read_ownership(world.tree, world.distributions, simulation, std::move(asked));
+  const ProcessView process(simulation, judgement.ownership, sequence.trace.start.tracer);
+  const Captures captures = find_captures(process, world.captures);
+  const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
+  judgement.findings = check_all({process, captures, sequence.trace, sequence.imports, plan,
+                                  sequence.program, &world.distributions});
+  return judgement;
+}
+
+// Goes on with what comes after the imports.
+Result<void> add_judgement(World& world, const Sequence& sequence, sim::Simulation& simulation,
+                           Judgement judgement, report::Report& report,
+                           const SequenceOutputs& outputs) {
+  const Trace& trace = sequence.trace;
   report::Order order;
   order.imports = sequence.imports;
   order.program = sequence.program;
   order.ended = ending(trace);
   OrderFindings of_order(report, order);
-  for (const Finding& finding : findings) of_order.add(finding);
+  for (const Finding& finding : judgement.findings) of_order.add(finding);
   LoadedFiles loaded = loaded_files(sequence, simulation);
   note_broken(loaded, report, order);
   if (has_later_phases(world, sequence)) {
-    judge_later(world, sequence, simulation, ownership, std::move(findings), of_order);
+    judge_later(world, sequence, simulation, judgement.ownership, std::move(judgement.findings),
+                of_order);
     loaded = loaded_files(sequence, simulation);
   }
   note_reach(world, loaded, report);
@@ -199,11 +216,67 @@ Result<void> judge(World& world, const Sequence& sequence, sim::Simulation& simu
   return {};
 }
 
+// Judges processes one after the other on another core, while those that follow are simulated.
+class JudgedInTurn {
+ public:
+  JudgedInTurn(World& world, report::Report& report) : world_(world), report_(report) {}
+
+  // `elsewhere`: null, or a sequence to be taken in place of the one in `planned`.
+  Result<void> add(PlannedOrder planned, const Sequence* elsewhere = nullptr) {
+    Turn& turn = turns_.emplace_back();
+    turn.planned = std::move(planned);
+    turn.sequence = elsewhere ? elsewhere : &turn.planned.sequence;
+    turn.judging =
+        std::async(std::launch::async | std::launch::deferred,
+                   [this, &turn, asked = what_is_asked(world_, turn.sequence->imports)] {
+                     const std::lock_guard lock(one_at_a_time_);
+                     return judge_imports(world_, *turn.sequence, *turn.planned.simulation, asked);
+                   });
+    // What comes after the imports is opened and judged in this thread.
+    const size_t most = has_later_phases(world_, *turn.sequence) ? 0 : kMostWaiting;
+    while (turns_.size() > most)
+      if (auto done = finish_one(); !done) return done;
+    return {};
+  }
+
+  Result<void> finish() {
+    while (!turns_.empty())
+      if (auto done = finish_one(); !done) return done;
+    return {};
+  }
+
+ private:
+  // Each has a simulation, some 30 MB of a large process.
+  static constexpr size_t kMostWaiting = 2;
+  struct Turn {
+    PlannedOrder planned;
+    const Sequence* sequence = nullptr;
+    std::future<Judgement> judging;  // last, so that it ends first
+  };
+
+  // Adds the oldest to the report.
+  Result<void> finish_one() {
+    Turn& turn = turns_.front();
+    auto done = add_judgement(world_, *turn.sequence, *turn.planned.simulation, turn.judging.get(),
+                              report_, {});
+    turns_.pop_front();
+    return done;
+  }
+
+  World& world_;
+  report::Report& report_;
+  std::mutex one_at_a_time_;
+  std::deque<Turn> turns_;
+};
+
 }  // namespace
 
 Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
                               const SequenceOutputs& outputs) {
-  return judge(world, sequence, *simulate(world, world, sequence), report, outputs);
+  const auto simulation = simulate(world, world, sequence);
+  Judgement judgement =
+      judge_imports(world, sequence, *simulation, what_is_asked(world, sequence.imports));
+  return add_judgement(world, sequence, *simulation, std::move(judgement), report, outputs);
 }
 
 void explain_by_plan(World& world, const std::function<Sequence()>& plan, report::Report& report) {
@@ -233,17 +306,24 @@ Result<void> examine_orders(World& world, const ExaminedModules& modules,
   progress.step(fmt::format("import each of {}", fmt::join(all, ", ")));
   plans.for_each({all}, [](size_t, size_t) {}, about);
   if (about) about->add_to(report);
+  // New files wait until nothing is judged: those of the first few are read before that.
+  constexpr size_t kReadAhead = 3;
+  std::deque<std::unique_ptr<sim::Simulation>> ahead;
+  for (size_t i = 0; i < orders.size() && orders[i].size() == 1 && i < kReadAhead; i++)
+    ahead.push_back(simulate(world, world, plans.alone(orders[i][0])));
+  JudgedInTurn judged(world, report);
   for (const std::vector<std::string>& order : orders) {
-    if (order.size() == 1) {
-      if (auto done = examine_sequence(world, plans.alone(order[0]), report); !done) return done;
+    if (order.size() > 1) {
+      progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
+      if (auto done = judged.add(plans.plan(order, world)); !done) return done;
       continue;
     }
-    progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
-    const PlannedOrder planned = plans.plan(order, world);
-    if (auto done = judge(world, planned.sequence, *planned.simulation, report, {}); !done)
-      return done;
+    const Sequence& alone = plans.alone(order[0]);
+    if (ahead.empty()) ahead.push_back(simulate(world, world, alone));
+    if (auto done = judged.add({{}, std::move(ahead.front())}, &alone); !done) return done;
+    ahead.pop_front();
   }
-  return {};
+  return judged.finish();
 }
 
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules) {

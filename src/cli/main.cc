@@ -24,12 +24,9 @@ int main(int argc, char** argv) {
   keep_closed(1, O_RDONLY);
   keep_closed(2, O_RDONLY);
 #ifdef __GLIBC__
-  // The plan's thread allocates much and frees at the end: one heap that grows in large steps,
-  // instead of one for the thread that grows page by page (a tenth of the time of a plan).
+  // The heap of the first thread grows in large steps. Each other thread has one of its own: they
+  // allocate little and often (plans have arenas), and would wait for each other.
   constexpr int kStep = 64 << 20;
-  // The threads of `why` allocate little and often, and would wait for each other.
-  const bool is_why = argc > 1 && std::strcmp(argv[1], "why") == 0;
-  if (!is_why) mallopt(M_ARENA_MAX, 1);
   mallopt(M_TOP_PAD, kStep);
 #endif
   const int status = cohabit_main(argc, argv);

@@ -20,9 +20,16 @@ bool is_c_definition(const elf::Object& elf, uint32_t index) {
 }  // namespace
 
 std::string_view Families::cpp_family(NameId name) {
-  const auto [entry, is_new] = cpp_.try_emplace(name);
-  if (is_new) entry->second = family_text(parse_mangled(images_.name(name)));
-  return entry->second;
+  if (name >= cpp_.size()) cpp_.resize(images_.name_count());
+  uint32_t& place = cpp_[name];
+  if (place == 0) {
+    const auto next = static_cast<uint32_t>(texts_.size() + 1);
+    const auto [text, is_new] =
+        places_.try_emplace(family_text(parse_mangled(images_.name(name))), next);
+    if (is_new) texts_.push_back(text->first);
+    place = text->second;
+  }
+  return texts_[place - 1];
 }
 
 uint32_t Families::size(ImageId image) {

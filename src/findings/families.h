@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "findings/process_view.h"
 
 namespace cohabit {
@@ -37,7 +38,9 @@ class Families {
 
  private:
   const Images& images_;
-  std::unordered_map<NameId, std::string_view> cpp_;
+  HugeVector<uint32_t> cpp_;             // by NameId: the text's place + 1; 0: not looked at
+  std::vector<std::string_view> texts_;  // of families, each once
+  std::unordered_map<std::string_view, uint32_t> places_;
   std::unordered_map<ImageId, std::unordered_set<NameId>> exports_;
   std::map<std::pair<ImageId, ImageId>, double> coverage_;
   uint32_t size(ImageId image);

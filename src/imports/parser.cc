@@ -41,8 +41,7 @@ void Parser::fail(std::string message) {
 }
 
 Expr* Parser::node(ExprKind kind, uint32_t line) {
-  void* memory = syntax_.memory_.allocate(sizeof(Expr), alignof(Expr));
-  Expr* expr = new (memory) Expr{};
+  Expr* expr = syntax_.nodes_.make<Expr>();
   expr->kind = kind;
   expr->line = line;
   return expr;
@@ -72,14 +71,16 @@ std::span<const Expr* const> Parser::keep(std::initializer_list<const Expr*> ite
 }
 
 Stmt* Parser::statement_node(StmtKind kind, uint32_t line) {
-  void* memory = syntax_.memory_.allocate(sizeof(Stmt), alignof(Stmt));
-  Stmt* statement = new (memory) Stmt{};
+  Stmt* statement = syntax_.nodes_.make<Stmt>();
   statement->kind = kind;
   statement->line = line;
   return statement;
 }
 
-Syntax::Syntax(std::string text) : text_(std::move(text)) {
+Syntax::Syntax(std::string text, Arena* nodes)
+    : text_(std::move(text)),
+      own_nodes_(nodes ? nullptr : std::make_unique<Arena>()),
+      nodes_(nodes ? *nodes : *own_nodes_) {
   const std::string_view problem = make_source_text(text_);
   if (!problem.empty()) {
     errors_.push_back({1, std::string(problem)});

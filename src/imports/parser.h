@@ -231,7 +231,7 @@ class Parser {
 template <class T>
 std::span<const T> Parser::keep(std::span<const T> items) {
   if (items.empty()) return {};
-  void* memory = syntax_.memory_.allocate(items.size_bytes(), alignof(T));
+  void* memory = syntax_.nodes_.allocate(items.size_bytes(), alignof(T));
   T* copy = static_cast<T*>(memory);
   std::uninitialized_copy(items.begin(), items.end(), copy);
   return {copy, items.size()};

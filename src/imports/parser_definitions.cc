@@ -60,8 +60,7 @@ Stmt* Parser::parse_function() {
   if (accept(TokenKind::kArrow)) parse_expression();
   if (!at(TokenKind::kColon)) fail("expected ':'");
   if (failed_) return statement;
-  void* memory = syntax_.memory_.allocate(sizeof(LazyBody), alignof(LazyBody));
-  statement->lazy = new (memory) LazyBody;
+  statement->lazy = syntax_.nodes_.make<LazyBody>();
   if (!lexer_.skip_suite(*statement->lazy)) fail("expected an indented block");
   advance();
   return statement;

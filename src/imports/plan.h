@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/result.h"
 #include "facts/python/distributions.h"
 #include "imports/file_strings.h"
@@ -81,6 +82,7 @@ class Brings;
 
 // What plans over the same files share: sources once parsed, strings once found.
 struct PlanCache {
+  Arena nodes;                                                       // of the sources
   std::unordered_map<std::string, std::unique_ptr<Syntax>> sources;  // by path; null: unreadable
   std::unordered_map<std::string, NativeStrings> natives;            // by path
   std::unordered_map<std::string, std::unique_ptr<FileStrings>> strings;  // by path; null: so too

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/arena.h"
 
 namespace cohabit::python {
 
@@ -193,7 +195,9 @@ struct SyntaxError {
 class Syntax {
  public:
   // Text as in the file: UTF-8, or Latin-1 with a coding line; a BOM is skipped.
-  explicit Syntax(std::string text);
+  explicit Syntax(std::string text) : Syntax(std::move(text), nullptr) {}
+  // With its nodes in an arena that outlives it.
+  Syntax(std::string text, Arena& nodes) : Syntax(std::move(text), &nodes) {}
   Syntax(const Syntax&) = delete;
 
   // The statements of the module. Those before a syntax error are there; CPython would run none.
@@ -207,8 +211,11 @@ class Syntax {
 
  private:
   friend class Parser;
+  Syntax(std::string text, Arena* nodes);
+
   std::string text_;
-  mutable std::pmr::monotonic_buffer_resource memory_;
+  std::unique_ptr<Arena> own_nodes_;
+  Arena& nodes_;
   mutable std::deque<std::string> strings_;  // values of literals that are not plain text
   mutable std::vector<SyntaxError> errors_;
   Block module_;

@@ -163,6 +163,7 @@ namespace {
 BindingCache::Relocation remember(const Simulation& simulation, size_t first_binding,
                                   size_t first_missing, const HugeVector<Reference>& references) {
   BindingCache::Relocation result;
+  result.entries.reserve(simulation.bindings().size() - first_binding);
   for (size_t i = first_binding; i < simulation.bindings().size(); i++) {
     const Binding& binding = simulation.bindings()[i];
     const elf::Sym symbol = simulation.elf(binding.to).symbols[binding.definition];

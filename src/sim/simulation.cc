@@ -47,9 +47,8 @@ ObjectId Simulation::find_object(const std::string& name, int ns) const {
   for (const ObjectId id : space.loaded)
     if (objects_[id].name == name) return id;
   // Recorded under another name: the program by its path, or a path that differs by links.
-  const Images::Probe& probe = images_.open(name, machine_.elf_machine);
-  if (probe.image == kNone || probe.image >= space.by_image.size()) return kNone;
-  return space.by_image[probe.image];
+  const auto image = images().find_opened(name);
+  return image && *image < space.by_image.size() ? space.by_image[*image] : kNone;
 }
 
 ObjectId Simulation::State::caller_of(const LoaderCall& recorded) {

@@ -169,6 +169,7 @@ Images::Probe Images::take(const std::string& path, MappedFile map, FileId file,
   image->map = std::move(map);
   image->elf = elf::parse(image->map.bytes());
   read_early(*image);
+  const std::lock_guard lock(changes_);
   probe.image = static_cast<ImageId>(images_.size());
   by_file_[file.inode * 31 + file.device].push_back(probe.image);
   images_.push_back(std::move(image));
@@ -184,6 +185,11 @@ bool Images::add_file(const std::string& path, int fd, uint16_t machine) {
   const Probe probe = take(path, std::move(*map), file, machine);
   probes_[path] = probe;
   return probe.image != kNone;
+}
+
+std::optional<ImageId> Images::find_opened(const std::string& path) const {
+  const auto status = tree_.stat(path);
+  return status ? find(status->id) : std::nullopt;
 }
 
 bool Images::directory_exists(const std::string& path) {
@@ -383,6 +389,7 @@ void Images::index_versions(Image& image) {
 void Images::index(ImageId id) {
   Image& image = *images_[id];
   if (image.indexed) return;
+  const std::lock_guard lock(changes_);
   image.indexed = true;
   index_versions(image);
   const uint64_t symbol_count = hashed_symbol_count(image.elf);

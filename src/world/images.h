@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -79,6 +80,8 @@ class Images {
   // Makes this path be the open file `fd` (not consumed), whatever the tree has there. False: it is
   // no loadable ELF file.
   bool add_file(const std::string& path, int fd, uint16_t machine);
+  // The image of a file that was opened before, by this path or another.
+  std::optional<ImageId> find_opened(const std::string& path) const;
   // Whether the directory exists; looked at once.
   bool directory_exists(const std::string& path);
   const Image& operator[](ImageId id) const { return *images_[id]; }
@@ -86,6 +89,9 @@ class Images {
 
   // Makes references, versions and definitions of the image available. Idempotent.
   void index(ImageId id);
+  // All of the above is for one thread. Others may read what this one has indexed; while they do
+  // they hold this, and what would change the tables waits.
+  std::shared_lock<std::shared_mutex> hold() const { return std::shared_lock(changes_); }
 
   uint32_t first_definition(NameId name) const { return heads_[name]; }
   // Told some references ahead, near and nearer, they bring the definitions into the cache.
@@ -121,6 +127,7 @@ class Images {
   void index_versions(Image& image);
 
   const Tree& tree_;
+  mutable std::shared_mutex changes_;
   std::vector<std::unique_ptr<Image>> images_;
   std::unordered_map<uint64_t, std::vector<ImageId>> by_file_;
   std::unordered_map<std::string, Probe> probes_;
