@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostFrames = 60;
 constexpr uint64_t kStepsPerCall = 400'000;
-constexpr uint8_t kDullRuns = 3;
+constexpr uint8_t kMostDullWork = 150;
 
 bool yields(const Expr* expression);
 
@@ -59,7 +59,7 @@ bool Interpreter::derives_from(const Class* type, const Class* base, int depth) 
 
 bool Interpreter::has_identity(const Class* type, int depth) const {
   if (depth > 30 || type->open || type->decorated || type->names.contains("__eq__")) return false;
-  if (!type->module) return type->name == "object";
+  if (!type->module) return type->name == "object" || type->name == "PathFinder";
   return std::all_of(type->bases.begin(), type->bases.end(),
                      [&](const Class* base) { return has_identity(base, depth + 1); });
 }
@@ -168,11 +168,15 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
 
 bool Interpreter::expects(std::string_view error) const {
   Class* type = as<Class>(builtins_.get(error), Type::kClass);
+  Class* import_error_class = as<Class>(builtins_.get("ImportError"), Type::kClass);
+  const bool import_error = type && import_error_class && derives_from(type, import_error_class);
   for (const Expected& expected : catching_)
     for (const std::string_view name : expected.errors) {
       const bool all = name.empty() || name == "Exception" || name == "BaseException";
       if (all && expected.module_depth == module_depth_) return true;
       if (all) continue;
+      // Whoever imports a module means what that one does, not all that it imports in turn.
+      if (!import_error && expected.module_depth + 1 < module_depth_) continue;
       if (name == error) return true;
       Class* known = as<Class>(builtins_.get(name), Type::kClass);
       if (type && known && derives_from(type, known)) return true;
@@ -184,16 +188,7 @@ bool Interpreter::expects(std::string_view error) const {
 
 Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
   if (Ref found = module->names.get(name)) return found;
-  if (name == "__dict__" && module->spec.kind == ModuleKind::kNamespace) {
-    auto* names = make<Dict>();  // *-nspkg.pth adds to the __path__ in it
-    for (const auto& [key, value] : module->names) dict_set(names, key, value);
-    names->open = true;
-    return names;
-  }
-  if (name == "__dict__") {
-    module->open = true;  // like globals()
-    return opaque_;
-  }
+  if (name == "__dict__") return variables_of(module);
   Ref hook = name.starts_with("__") ? nullptr : module->names.get("__getattr__");
   if (hook) {
     Ref value = call(hook, Arguments(arena_, {string(name)}));
@@ -289,7 +284,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
         *raised = !bound;
         return bound;
       }
-      if (name == "__name__" || name == "__qualname__") return constant(type->name);
+      if (name == "__name__" || name == "__qualname__")
+        return constant(type == builtin_class("ModuleType") ? "module" : type->name);
       if (name == "__module__" && type->module) return constant(type->module->spec.name);
       if (name == "__mro__" || name == "__bases__") {
         Sequence* result = list({}, Type::kTuple);
@@ -452,20 +448,21 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
   return true;
 }
 
-// A function that did nothing and told nothing a few times is not run again: registering
-// decorators are called thousands of times.
+// A function that did nothing and told nothing a few times, or often where that is little work, is
+// not run again: registering decorators are called thousands of times.
 Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
-  if (function->dull_runs >= kDullRuns || frames_.size() > kMostFrames || exhausted()) {
+  if (function->dull_work >= kMostDullWork || frames_.size() > kMostFrames || exhausted()) {
     guesses_++;
     return opaque_;
   }
-  const uint64_t effects = effects_;
+  constexpr uint64_t kLittle = 40;  // statements
+  const uint64_t effects = effects_, steps = steps_;
   Ref result = run_function(function, arguments);
   const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone);
   if (told || effects_ != effects || is_special(function->name)) {
-    function->dull_runs = 0;
+    function->dull_work = 0;
   } else {
-    function->dull_runs++;
+    function->dull_work += steps_ - steps > kLittle ? kMostDullWork / 3 : 1;
   }
   return result;
 }

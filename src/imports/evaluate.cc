@@ -491,6 +491,17 @@ std::optional<bool> Interpreter::contains(Ref container, Ref item) {
     if (dict->items.contains(item)) return true;
     return dict->open ? std::nullopt : std::optional(false);
   }
+  if (Instance* instance = as<Instance>(container, Type::kInstance)) {
+    Ref method = class_attribute(instance->of, "__contains__");
+    if (method) method = bind_method(method, instance, instance->of);
+    if (!method && !instance->of->module)
+      method = method_of(instance->of->name, "__contains__", instance);
+    if (method) {
+      if (Ref result = call(method, Arguments(arena_, {item}))) return truth(result);
+      clear_raised();
+      return std::nullopt;
+    }
+  }
   const auto items = elements(container);
   if (!items) return std::nullopt;
   Sequence* sequence = sequence_of(container);

@@ -420,6 +420,25 @@ Flow Interpreter::execute_while(const Stmt& statement) {
   return Flow::kNext;
 }
 
+namespace {
+
+// Whether a `break` in a loop's body may end this loop.
+bool breaks(Block body) {
+  return std::any_of(body.begin(), body.end(), [](const Stmt* statement) {
+    if (statement->kind == StmtKind::kBreak) return true;
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) return false;
+    const bool loop = statement->kind == StmtKind::kFor || statement->kind == StmtKind::kWhile;
+    const auto in_one = [](const auto& parts) {
+      return std::any_of(parts.begin(), parts.end(),
+                         [](const auto& part) { return breaks(part.body); });
+    };
+    return (!loop && breaks(statement->body)) || breaks(statement->orelse) ||
+           breaks(statement->finally) || in_one(statement->handlers) || in_one(statement->cases);
+  });
+}
+
+}  // namespace
+
 Flow Interpreter::execute_for(const Stmt& statement) {
   Ref iterable = evaluate(*statement.exprs[1]);
   if (!iterable) return Flow::kRaise;
@@ -429,7 +448,12 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
     guess_names(statement.body);
     forget_collected(statement.body);
-    return execute_guessed(statement.orelse, statement.line);
+    // Who looks for something in what is there mostly finds it, and ends the loop.
+    if (!breaks(statement.body)) return execute(statement.orelse);
+    note_skipped(statement.orelse, statement.line, "what a loop goes over");
+    guess_names(statement.orelse);
+    forget_collected(statement.orelse);
+    return Flow::kNext;
   }
   for (size_t i = 0; i < items->size() && i < kMostRounds; i++) {
     if (!assign(*statement.exprs[0], (*items)[i])) return Flow::kRaise;

@@ -44,7 +44,10 @@ class Statements {
     const auto wrapper = wrappers_.find(call.callee);
     if (wrapper != wrappers_.end() && wrapper->second) return wrapper->second;
     if (call.is_by_variable) return call.sixth;
-    return call.is_import || call.fifth ? call.fifth : call.third;
+    // What Cython's own function is given: (name, list, level), (name, names, count, qualified
+    // name, level), and the same with the module's dictionary before the level.
+    if (call.is_import || call.fifth) return call.fifth;
+    return call.sixth ? call.sixth : call.third;
   }
 
   void find_wrappers() {

@@ -108,6 +108,7 @@ class Interpreter {
   void dict_set(Dict* dict, Ref key, Ref value);
   void dict_set(Dict* dict, std::string_view text, Ref value);
   void dict_update(Dict* dict, Ref other);
+  Dict* variables_of(Module* module);
   void dict_erase(Dict* dict, Ref key);
   std::optional<std::string_view> display(Ref value);  // str()
   std::optional<bool> is_instance(Ref value, Ref types);
@@ -226,6 +227,7 @@ class Interpreter {
   void guess_names(Block block);
   void forget_collected(Block block);
   void note_skipped(Block block, uint32_t line, std::string_view why);
+  void set_variable(Module& module, std::string_view name, Ref value);
   static bool mentions_loading(Block block);
   bool assign(const Expr& target, Ref value);
   void bind(std::string_view name, Ref value);
@@ -280,7 +282,8 @@ class Interpreter {
   std::optional<ModulesInside> modules_inside(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
-  Ref ask_custom_finders(std::string_view name);
+  std::optional<ModuleSpec> find_from_loaded(std::string_view name);
+  Ref ask_custom_finders(std::string_view name, Ref parent, bool before);
   // typed_names.cc
   struct TypedName {
     std::string module, name;
@@ -332,6 +335,7 @@ class Interpreter {
   Dict* environment_ = nullptr;
   Sequence* sys_path_ = nullptr;
   Sequence* meta_path_ = nullptr;
+  Ref path_finder_ = nullptr;  // in it
   std::vector<Frame> frames_;
   std::optional<Raised> raised_;
   std::optional<Raised> ended_;                                // by what the process is over

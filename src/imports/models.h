@@ -26,6 +26,10 @@ std::span<const ModelRow> import_models();   // models_imports.cc: importlib, ct
 // /proc about a process is of the one that reads it, which never runs here.
 std::optional<std::string> text_for_program(Interpreter& in, std::string_view path, uint64_t most);
 
+// The file of a ModuleSpec ("origin") or a loader ("path"); nothing: it names none.
+std::optional<ModuleSpec> file_spec(Interpreter& in, Ref spec,
+                                    std::string_view where = "origin");  // models_imports.cc
+
 // Whether everything in `set` is in `whole`, another container.
 std::optional<bool> is_subset(Interpreter& in, const Sequence& set, Ref whole);  // models_values.cc
 

@@ -327,13 +327,8 @@ Ref model_import(I& in, Ref, const A& a) {
 }
 
 Ref model_globals(I& in, Ref, const A&) {
-  Module* module = in.current_module();
+  if (Module* module = in.current_module()) return in.variables_of(module);
   auto* dict = in.make<Dict>();
-  if (module) {
-    module->open = true;  // whoever asks for it, writes to it
-    dict->variables_of = module;
-    for (const auto& [name, value] : module->names) in.dict_set(dict, name, value);
-  }
   dict->open = true;
   return dict;
 }
@@ -350,8 +345,8 @@ Ref model_locals(I& in, Ref self, const A& a) {
 }
 
 Ref model_vars(I& in, Ref, const A& a) {
-  if (Module* module = as<Module>(a.get(0), Type::kModule)) module->open = true;
-  return in.opaque();
+  Module* module = as<Module>(a.get(0), Type::kModule);
+  return module ? in.variables_of(module) : in.opaque();
 }
 
 Ref model_dir(I& in, Ref, const A& a) {
@@ -429,9 +424,10 @@ Ref model_type(I& in, Ref, const A& a) {
   }
   if (Instance* instance = as<Instance>(a.get(0), Type::kInstance)) return instance->of;
   static constexpr std::pair<Type, std::string_view> kTypes[] = {
-      {Type::kStr, "str"},   {Type::kBytes, "bytes"}, {Type::kInt, "int"},
-      {Type::kBool, "bool"}, {Type::kTuple, "tuple"}, {Type::kList, "list"},
-      {Type::kSet, "set"},   {Type::kDict, "dict"},   {Type::kNone, "NoneType"}};
+      {Type::kStr, "str"},          {Type::kBytes, "bytes"}, {Type::kInt, "int"},
+      {Type::kBool, "bool"},        {Type::kTuple, "tuple"}, {Type::kList, "list"},
+      {Type::kSet, "set"},          {Type::kDict, "dict"},   {Type::kNone, "NoneType"},
+      {Type::kModule, "ModuleType"}};
   for (const auto& [type, name] : kTypes)
     if (a.get(0) && a.get(0)->type == type) return in.builtin_class(name);
   return in.opaque();

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "facts/python/requirement.h"
+#include "facts/python/version.h"
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -113,6 +115,52 @@ Ref files_of(I& in, Ref, const A& a) {
   return found && found->type == Type::kInstance ? distribution_files(in, found, {}) : found;
 }
 
+// packaging's own source goes by regular expressions.
+Instance* specifier_set(I& in, std::string_view text) {
+  Instance* set = in.instance_of("SpecifierSet");
+  set->names["_clauses"] = in.string(std::string(text));
+  return set;
+}
+
+Ref specifier_set_new(I& in, Ref, const A& a) {
+  if (a.positional.empty() && a.keywords.empty() && !a.open) return specifier_set(in, "");
+  const std::string_view* text = text_of(a.get(0, "specifiers"));
+  if (!text || !VersionSpecifiers::parse(*text)) return in.opaque();
+  return specifier_set(in, *text);
+}
+
+// Which pre-releases count when nobody says it is left open.
+Ref specifier_set_contains(I& in, Ref self, const A& a) {
+  Instance* set = as<Instance>(self, Type::kInstance);
+  const std::string_view* clauses = set ? text_of(set->names["_clauses"]) : nullptr;
+  Ref item = a.get(0, "item");
+  const Str* known = as<Str>(item, Type::kVersion);
+  const std::string_view* text = known ? &known->text : text_of(item);
+  if (!clauses || !text) return in.opaque();
+  const auto specifiers = VersionSpecifiers::parse(*clauses);
+  const auto version = PythonVersion::parse(*text);
+  if (!specifiers || !version) return in.opaque();
+  Ref asked = a.get(1, "prereleases");
+  const bool all = asked && in.truth(asked) == std::optional(true);
+  if (version->is_prerelease() && !all) return in.opaque();
+  return in.boolean(specifiers->contains(*version));
+}
+
+Ref requirement_new(I& in, Ref, const A& a) {
+  const std::string_view* text = text_of(a.get(0, "requirement_string"));
+  const auto wanted = text ? PackageRequirement::parse(*text) : std::nullopt;
+  if (!wanted) return in.opaque();
+  Instance* made = in.instance_of("Requirement");
+  auto* extras = in.list({}, Type::kSet);
+  for (const std::string& extra : wanted->extras) extras->items.push_back(in.string(extra));
+  made->names["name"] = in.string(wanted->name);
+  made->names["extras"] = extras;
+  made->names["specifier"] = specifier_set(in, wanted->specifiers.text());
+  made->names["url"] = wanted->url.empty() ? in.none() : in.string(wanted->url);
+  made->names["marker"] = wanted->marker.empty() ? in.none() : in.opaque();
+  return made;
+}
+
 Ref path_locate(I&, Ref self, const A&) {
   return self;
 }
@@ -129,6 +177,10 @@ constexpr ModelRow kRows[] = {
     {"importlib_metadata.version", distribution_version},
     {"importlib_metadata.files", files_of},
     {"Distribution.files()", distribution_files},
+    {"packaging.requirements.Requirement", requirement_new},
+    {"packaging.specifiers.SpecifierSet", specifier_set_new},
+    {"SpecifierSet.contains", specifier_set_contains},
+    {"SpecifierSet.__contains__", specifier_set_contains},
 };
 
 }  // namespace

@@ -135,19 +135,6 @@ bool is_extension(I& in, std::string_view path) {
                      [&](const std::string& suffix) { return path.ends_with(suffix); });
 }
 
-// Of a ModuleSpec ("origin") or a loader ("path").
-std::optional<ModuleSpec> file_spec(I& in, Ref value, std::string_view where = "origin") {
-  Instance* spec = as<Instance>(value, Type::kInstance);
-  if (!spec) return std::nullopt;
-  const std::string_view* name = text_of(spec->names.get("name"));
-  const std::string_view* path = text_of(spec->names.get(where));
-  if (!name || !path) return std::nullopt;
-  ModuleSpec result{std::string(*name), ModuleKind::kSource, std::string(*path), {}};
-  if (is_extension(in, *path)) result.kind = ModuleKind::kNative;
-  result.search = texts_of(spec->names.get("submodule_search_locations"));
-  return result;
-}
-
 // Of a ModuleSpec without a file. The *-nspkg.pth files of setuptools make such modules at
 // start-up, and what is below them is imported through these: google.protobuf, say.
 std::optional<ModuleSpec> namespace_spec(Ref value) {
@@ -180,6 +167,19 @@ Ref module_from_spec(I& in, Ref, const A& a) {
     return loaded;
   }
   return module;
+}
+
+// types.ModuleType(name, doc=None), bound or by its class.
+Ref module_init(I& in, Ref self, const A& a) {
+  const size_t first = self ? 0 : 1;
+  Instance* module = as<Instance>(self ? self : a.get(0), Type::kInstance);
+  Ref name = a.get(first, "name");
+  if (!module || !name) return in.none();
+  module->names["__name__"] = name;
+  module->names["__doc__"] = a.get(first + 1, "doc") ? a.get(first + 1, "doc") : in.none();
+  for (const char* unset : {"__package__", "__loader__", "__spec__"})
+    module->names[unset] = in.none();
+  return in.none();
 }
 
 Ref exec_module(I& in, Ref, const A& a) {
@@ -439,7 +439,9 @@ constexpr ModelRow kRows[] = {
     {"_frozen_importlib_external.ExtensionFileLoader", loader_new},
     {"_frozen_importlib_external.FileFinder", file_finder_new},
     {"_frozen_importlib_external.PathFinder.find_spec", path_finder_find_spec},
+    {"PathFinder.find_spec", path_finder_find_spec},
     {"FileFinder.find_spec", file_finder_find_spec},
+    {"ModuleType.__init__", module_init},
     {"Loader.exec_module", exec_module},
     {"Loader.load_module", load_module},
     {"importlib._common.files", resource_files},
@@ -481,6 +483,18 @@ constexpr ModelRow kRows[] = {
 };
 
 }  // namespace
+
+std::optional<ModuleSpec> file_spec(I& in, Ref value, std::string_view where) {
+  Instance* spec = as<Instance>(value, Type::kInstance);
+  if (!spec) return std::nullopt;
+  const std::string_view* name = text_of(spec->names.get("name"));
+  const std::string_view* path = text_of(spec->names.get(where));
+  if (!name || !path) return std::nullopt;
+  ModuleSpec result{std::string(*name), ModuleKind::kSource, std::string(*path), {}};
+  if (is_extension(in, *path)) result.kind = ModuleKind::kNative;
+  result.search = texts_of(spec->names.get("submodule_search_locations"));
+  return result;
+}
 
 std::span<const ModelRow> import_models() {
   return kRows;

@@ -536,6 +536,15 @@ Ref dict_copy(I& in, Ref self, const A&) {
   return copy;
 }
 
+// Of a class, whatever it is called on.
+Ref dict_fromkeys(I& in, Ref, const A& a) {
+  const auto keys = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  if (!keys) return in.opaque();
+  auto* dict = in.make<Dict>();
+  for (Ref key : *keys) in.dict_set(dict, key, a.get(1) ? a.get(1) : in.none());
+  return dict;
+}
+
 // Fields of sys.version_info.
 template <size_t Place>
 Ref tuple_field(I& in, Ref self, const A&) {
@@ -595,6 +604,7 @@ constexpr ModelRow kRows[] = {
     {"dict.keys", dict_keys},
     {"dict.values", dict_values},
     {"dict.copy", dict_copy},
+    {"dict.fromkeys", dict_fromkeys},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "imports/brings.h"
 #include "imports/imported_names.h"
 #include "imports/interpreter.h"
+#include "imports/models.h"
 
 namespace cohabit::python {
 namespace {
@@ -110,6 +111,11 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
   }
   Module* package = as<Module>(parent, Type::kModule);
   if (parent && !package) return import_below_replaced(name, parent);
+  if (Ref custom = ask_custom_finders(name, parent, true)) {
+    if (package) package->names[keep(last_of(name))] = custom;
+    return custom;
+  }
+  if (raised_) return nullptr;
   std::optional<ModuleSpec> spec;
   if (!parent) {
     spec = find_spec(name);
@@ -121,7 +127,7 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
     if (module && package) package->names[keep(last_of(name))] = module;
     return module;
   }
-  if (Ref custom = ask_custom_finders(name)) {
+  if (Ref custom = ask_custom_finders(name, parent, false)) {
     if (package) package->names[keep(last_of(name))] = custom;
     return custom;
   }
@@ -146,7 +152,7 @@ Ref Interpreter::import_below_replaced(std::string_view name, Ref parent) {
       if (module) package->names[keep(last_of(name))] = module;
       return module;
     }
-    if (Ref custom = ask_custom_finders(name)) return custom;
+    if (Ref custom = ask_custom_finders(name, parent, false)) return custom;
     if (raised_) return nullptr;
   }
   Ref value = opaque(name);
@@ -154,17 +160,27 @@ Ref Interpreter::import_below_replaced(std::string_view name, Ref parent) {
   return value;
 }
 
-// Finders that programs put on sys.meta_path are asked where the path has nothing. (In reality
-// some stand before it; then they mostly answer for what it has not.)
-Ref Interpreter::ask_custom_finders(std::string_view name) {
+// Finders that programs put on sys.meta_path: those that stand before the one of sys.path, or those
+// behind it.
+Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool before) {
   const Sequence* finders = list(meta_path_->items);
-  for (Ref item : finders->items) {
-    Instance* finder = as<Instance>(item, Type::kInstance);
+  const auto is_of_path = [&](Ref item) { return item == path_finder_; };
+  const auto place = std::find_if(finders->items.begin(), finders->items.end(), is_of_path);
+  const bool is_gone = place == finders->items.end();  // then none stands before it
+  auto first = before || is_gone ? finders->items.begin() : place + 1;
+  const auto last = before ? (is_gone ? first : place) : finders->items.end();
+  if (first == last) return nullptr;
+  Sequence* search = parent ? list({}) : nullptr;
+  if (search)
+    for (const std::string& directory : search_of(parent, parent_of(name)))
+      search->items.push_back(string(directory));
+  for (; first != last; ++first) {
+    Instance* finder = as<Instance>(*first, Type::kInstance);
     if (!finder) continue;
     Ref method = class_attribute(finder->of, "find_spec");
     if (!method) continue;
     Ref spec = call(bind_method(method, finder, finder->of),
-                    Arguments(arena_, {string(name), none_, none_}));
+                    Arguments(arena_, {string(name), search ? search : none_, none_}));
     if (!spec) {
       clear_raised();
       continue;
@@ -176,6 +192,11 @@ Ref Interpreter::ask_custom_finders(std::string_view name) {
 
 Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
   auto* spec = static_cast<Instance*>(value);
+  // A file, whoever loads it.
+  if (auto file = file_spec(*this, spec); file && tree().stat(file->path)) {
+    file->name = name;
+    return load_spec(*file);
+  }
   Ref made = nullptr;
   if (Instance* object = as<Instance>(spec->names.get("loader"), Type::kInstance)) {
     for (const char* step : {"create_module", "load_module"}) {
@@ -299,7 +320,7 @@ const Syntax* Interpreter::parse(const std::string& path) {
     plan_.problems.push_back("cannot read " + path);
     return cache_.sources.emplace(path, nullptr).first->second.get();
   }
-  auto syntax = std::make_unique<Syntax>(std::move(*text));
+  auto syntax = std::make_unique<Syntax>(std::move(*text), cache_.nodes);
   return cache_.sources.emplace(path, std::move(syntax)).first->second.get();
 }
 
@@ -343,7 +364,7 @@ Ref Interpreter::run_text(std::string_view code, Dict* names) {
   constexpr size_t kMostCode = 1 << 20;
   Module* current = current_module();
   if (code.size() > kMostCode || frames_.size() > 200) return opaque_;
-  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(std::string(code)));
+  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(std::string(code), arena_));
   made_bytes_ += 50 * code.size();  // what its tree takes, about
   if (!syntax->errors().empty()) return opaque_;
   Module* module = names ? new_module(current->spec) : current;
@@ -413,12 +434,33 @@ std::optional<ModulesInside> Interpreter::modules_inside(const ModuleSpec& spec)
   return ModulesInside(images_[probe.image].elf);
 }
 
+// Without importing anything: below the package of the name that is imported already, in its
+// __path__; else where the files are.
+std::optional<ModuleSpec> Interpreter::find_from_loaded(std::string_view name) {
+  for (size_t dot = name.rfind('.'); dot != name.npos && dot > 0; dot = name.rfind('.', dot - 1)) {
+    const std::string_view parent = name.substr(0, dot);
+    Module* package = as<Module>(loaded_module(parent), Type::kModule);
+    if (!package) continue;
+    std::vector<std::string> search = search_of(package, parent);
+    std::optional<ModuleSpec> spec;
+    for (size_t end = dot; end != name.npos && !search.empty();) {
+      end = name.find('.', end + 1);
+      spec = finder_.find(name.substr(0, end), search);
+      search = spec ? spec->search : std::vector<std::string>();
+      if (!spec || end == name.npos) break;
+    }
+    if (spec && spec->name == name) return spec;
+    break;
+  }
+  return finder_.find_dotted(name);
+}
+
 // Python code that names the extension module that names it is imported after it: the extension's
 // name for it stands in some function, for later.
 bool Interpreter::needs_back(const std::string& name, const Module& importer) {
   // protobuf's runtime imports these when a message of theirs is made; they want it finished.
   if (name.ends_with("_pb2") || name == "google.protobuf.internal.well_known_types") return true;
-  const auto spec = finder_.find_dotted(name);
+  const auto spec = find_from_loaded(name);
   if (!spec || spec->kind != ModuleKind::kSource || spec->is_package()) return false;
   const auto text = tree().read_text(spec->path, kMostSource);
   return text && text->find(importer.spec.name) != std::string::npos;
@@ -461,7 +503,8 @@ Ref Interpreter::load_native(Module* module) {
   scope->module = module;
   frames_.push_back({scope, 0, nullptr});
   const auto inside = modules_inside(module->spec);
-  for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_)) {
+  const auto find = [this](std::string_view name) { return find_from_loaded(name); };
+  for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_, find)) {
     if (!wanted.likely || loaded_module(wanted.name) || needs_back(wanted.name, *module)) continue;
     if (!may_need(module->spec.path, wanted.name)) continue;
     if (inside && inside->contains(wanted.name)) {
@@ -513,7 +556,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
       if (submodule) return submodule;
       return nullptr;
     }
-    if (Ref custom = ask_custom_finders(full)) return custom;
+    if (Ref custom = ask_custom_finders(full, module, false)) return custom;
     if (raised_) return nullptr;
   }
   if (found) return found;

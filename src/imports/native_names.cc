@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "base/text.h"
 #include "imports/native_strings.h"
@@ -37,8 +38,8 @@ std::string public_form(const std::string& name) {
 
 class Search {
  public:
-  Search(const NativeStrings& strings, const ModuleSpec& self, Finder& finder)
-      : strings_(strings), self_(self), finder_(finder) {}
+  Search(const NativeStrings& strings, const ModuleSpec& self, Finder& finder, FindModule find)
+      : strings_(strings), self_(self), finder_(finder), find_(std::move(find)) {}
 
   std::vector<NativeImport> run() {
     add_package(std::string(self_.package()));
@@ -67,7 +68,7 @@ class Search {
  private:
   // True if there is such a module.
   bool add(const std::string& name, bool likely, bool is_sure = false) {
-    const std::optional<ModuleSpec> spec = finder_.find_dotted(name);
+    const std::optional<ModuleSpec> spec = find_(name);
     if (!spec) return false;
     if (spec->is_package()) add_package(name);
     if (spec->kind == ModuleKind::kNamespace || name == self_.name) return true;
@@ -138,7 +139,7 @@ class Search {
   void join_words() {
     const std::vector<std::string> packages = packages_;
     for (const std::string& package : packages) {
-      const std::optional<ModuleSpec> spec = finder_.find_dotted(package);
+      const std::optional<ModuleSpec> spec = find_(package);
       if (!spec) continue;
       for (const std::string& name : finder_.names_in(spec->search))
         if (!name.starts_with("__") && words_.contains(name))
@@ -157,6 +158,7 @@ class Search {
   const NativeStrings& strings_;
   const ModuleSpec& self_;
   Finder& finder_;
+  const FindModule find_;
   std::vector<NativeImport> result_;
   std::unordered_set<std::string> found_, words_;
   std::vector<std::string> packages_;
@@ -170,8 +172,9 @@ std::vector<NativeImport> native_imports(const elf::Object& object, Bytes file,
 }
 
 std::vector<NativeImport> native_imports(const NativeStrings& strings, const ModuleSpec& self,
-                                         Finder& finder) {
-  return Search(strings, self, finder).run();
+                                         Finder& finder, FindModule find) {
+  if (!find) find = [&finder](std::string_view name) { return finder.find_dotted(name); };
+  return Search(strings, self, finder, std::move(find)).run();
 }
 
 namespace {

@@ -6,6 +6,8 @@
 // sure we are.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -42,9 +44,11 @@ class ModulesInside {
   std::unordered_set<std::string_view> names_;  // in mypyc's letters; into the object's strings
 };
 
-// The same, when the strings are there already.
+// The same, when the strings are there already. `find`, if given, finds the modules: a package that
+// is imported may have another __path__ than its files tell.
+using FindModule = std::function<std::optional<ModuleSpec>(std::string_view dotted)>;
 std::vector<NativeImport> native_imports(const NativeStrings& strings, const ModuleSpec& self,
-                                         Finder& finder);
+                                         Finder& finder, FindModule find = nullptr);
 std::vector<std::string> own_submodules(const NativeStrings& strings, const ModuleSpec& self);
 
 }  // namespace cohabit::python

@@ -4,7 +4,7 @@ namespace cohabit::python {
 namespace {
 
 constexpr size_t kDistance = 96;        // bytes between the first argument and the call
-constexpr size_t kNumberDistance = 48;  // of numbers
+constexpr size_t kNumberDistance = 96;  // of numbers
 constexpr uint32_t kMaxNumber = 8;
 constexpr unsigned kRdi = 7;
 

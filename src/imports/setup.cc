@@ -73,8 +73,9 @@ constexpr std::string_view kTypes[] = {
     "object", "type", "str",  "bytes",     "int",     "bool",      "float",      "list",
     "tuple",  "set",  "dict", "frozenset", "complex", "bytearray", "memoryview", "slice"};
 constexpr std::string_view kInternalTypes[] = {
-    "NoneType",  "ModuleType", "ModuleSpec", "Loader",      "FileFinder", "PackageNotFoundError",
-    "namespace", "File",       "Frame",      "Distribution"};
+    "NoneType",  "ModuleType", "ModuleSpec", "Loader",       "FileFinder",  "PackageNotFoundError",
+    "namespace", "File",       "Frame",      "Distribution", "Requirement", "SpecifierSet",
+    "PathFinder"};
 
 }  // namespace
 
@@ -114,7 +115,13 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
     type->bases.push_back(static_cast<Class*>(
         builtins_[name == "PackageNotFoundError" ? "ModuleNotFoundError" : "object"]));
     internal_[name] = type;
+    // super().__init__ of those that derive from it.
+    if (const ModelRow* start = find_model(name, "__init__"))
+      type->names["__init__"] = make<Model>(start->name, start->function);
   }
+  static_cast<Class*>(internal_["ModuleType"])->open = true;
+  path_finder_ = instance_of("PathFinder");
+  meta_path_->items.push_back(path_finder_);
   for (const char* name : {"IOError", "EnvironmentError", "WindowsError"})
     builtins_[name] = builtins_["OSError"];
   static_cast<Class*>(builtins_["bool"])->bases.push_back(static_cast<Class*>(builtins_["int"]));
@@ -303,6 +310,15 @@ void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   } else {
     dict->open = true;
   }
+  if (const std::string_view* name = dict->variables_of ? text_of(key) : nullptr)
+    set_variable(*dict->variables_of, *name, value);
+}
+
+// From outside the module's own code. `__path__` moves where its submodules are looked for.
+void Interpreter::set_variable(Module& module, std::string_view name, Ref value) {
+  module.names[keep(name)] = value;
+  const std::string_view* text = name == "__package__" ? text_of(value) : nullptr;
+  if (text) module.package = *text;
 }
 
 void Interpreter::dict_erase(Dict* dict, Ref key) {
@@ -321,6 +337,18 @@ void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
   } else {
     dict->items[constant(keep(text))] = value;
   }
+  if (dict->variables_of) set_variable(*dict->variables_of, text, value);
+}
+
+// globals() of the module's code, its __dict__.
+Dict* Interpreter::variables_of(Module* module) {
+  auto* dict = make<Dict>();
+  for (const auto& [name, value] : module->names) dict_set(dict, name, value);
+  dict->open = true;
+  dict->variables_of = module;
+  // Whoever asks for it, writes to it; but *-nspkg.pth files add to the __path__ in it only.
+  module->open |= module->spec.kind != ModuleKind::kNamespace;
+  return dict;
 }
 
 void Interpreter::dict_update(Dict* dict, Ref other) {
@@ -401,8 +429,6 @@ bool Interpreter::set_item(Ref object, Ref key, Ref value) {
   }
   if (Dict* dict = as<Dict>(object, Type::kDict)) {
     dict_set(dict, key, value);
-    if (const std::string_view* name = dict->variables_of ? text_of(key) : nullptr)
-      dict->variables_of->names[keep(*name)] = value;
     return true;
   }
   if (Sequence* sequence = sequence_of(object)) {

@@ -137,7 +137,7 @@ struct Function : Value {
   Class* owner = nullptr;
   enum Binding : uint8_t { kPlain, kStatic, kClassMethod, kProperty } binding = kPlain;
   Namespace attributes;
-  uint8_t dull_runs = 0;  // runs that did nothing and told nothing
+  uint8_t dull_work = 0;  // runs that did nothing and told nothing
   bool checked = false, is_generator = false;
   bool guessed = false;  // an unknown decorator made something of it
   explicit Function(Arena& arena) : Value(Type::kFunction), defaults(&arena), attributes(arena) {}

@@ -307,6 +307,71 @@ SCENARIOS: dict[str, dict[str, str]] = {
     "a failing submodule is forgotten": {
         "app.py": "for _ in range(2):\n    try:\n        import m_bad\n    except ImportError:\n        import m_ok\n",
         "m_bad.py": "import m_before\nimport m_gone\n", "m_before.py": "", "m_ok.py": ""},
+    "a package that takes the variables of another": {
+        "app.py": "from m_pkg.deep import value\nimport m_pkg.late\n",
+        "m_pkg/__init__.py": "def _take():\n    import importlib\n    found = importlib.import_module('.m_sub', __package__)\n"
+                             "    globals().update(found.__dict__)\n_take()\nif known == 1:\n    import m_a\n",
+        "m_pkg/m_sub/__init__.py": "known = 1\n", "m_pkg/m_sub/deep.py": "import m_b\nvalue = 1\n",
+        "m_pkg/m_sub/late.py": "", "m_pkg/deep.py": "import m_x\n", "m_pkg/late.py": "import m_x\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
+    "variables of a module as a dictionary": {
+        "app.py": "import m_a\nfor name, value in sorted(vars(m_a).items(), key=lambda pair: pair[0]):\n    if name == 'some':\n"
+                  "        import m_b\nm_a.__dict__['other'] = 3\nif m_a.other == 3:\n    import m_c\n",
+        "m_a.py": "some = 1\n", "m_b.py": "", "m_c.py": ""},
+    "a search in what is not known": {
+        "app.py": "import time\nfor letter in str(time.time()):\n    if letter.isdigit():\n        break\nelse:\n    import m_x\n"
+                  "for letter in str(time.time()):\n    letter.upper()\nelse:\n    import m_a\n",
+        "m_a.py": "", "m_x.py": ""},
+    "dict.fromkeys": {
+        "app.py": "for name in dict.fromkeys(['a', 'b', *(n for n in 'ac' if n == 'a')]):\n    __import__('m_' + name)\n"
+                  "if dict.fromkeys('xy', 2)['y'] == 2:\n    import m_c\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": ""},
+    "a class of modules": {
+        "app.py": "import m_pkg\nm_pkg.part\nfrom m_pkg import other\n"
+                  "import types\nif isinstance(m_pkg, types.ModuleType) and types.ModuleType('m_y', 'doc').__name__ == 'm_y':\n"
+                  "    import m_a\n",
+        "m_pkg/__init__.py": "import importlib, sys, types\nclass Lazy(types.ModuleType):\n    def __init__(self, name, parts):\n"
+                             "        super().__init__(name)\n        self._parts = parts\n        self.__path__ = __path__\n"
+                             "    def __getattr__(self, name):\n        if name not in self._parts:\n            raise AttributeError(name)\n"
+                             "        return importlib.import_module('.' + name, self.__name__)\n"
+                             "sys.modules[__name__] = Lazy(__name__, {'part', 'other'})\n",
+        "m_pkg/part.py": "", "m_pkg/other.py": "", "m_a.py": ""},
+    "requirements that packaging reads": {
+        "app.py": "from packaging.requirements import Requirement\nfrom packaging.specifiers import SpecifierSet\n"
+                  "from packaging.version import Version\nr = Requirement('a.b[x]>=2.1,<99; python_version > \"3\"')\n"
+                  "if r.name == 'a.b' and 'x' in r.extras and r.url is None:\n    import m_a\n"
+                  "if r.specifier.contains(Version('2.5rc1'), prereleases=True):\n    import m_b\n"
+                  "if '1.0' in r.specifier:\n    import m_x\nif Version('3.0') not in SpecifierSet('>=3.1'):\n    import m_c\n"
+                  "if '3' in SpecifierSet():\n    import m_d\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_x.py": ""},
+    "a container of one's own": {
+        "app.py": "class Odd:\n    def __contains__(self, number):\n        return number % 2 == 1\n"
+                  "if 3 in Odd():\n    import m_a\nif 4 in Odd():\n    import m_x\nif 4 not in Odd():\n    import m_b\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
+    # As numba_cuda does for numba.cuda.
+    "a finder before that of sys.path": {
+        "app.py": "import m_hook\nimport m_pkg.part.deep\nimport m_pkg.own\n",
+        "m_hook.py": "import os, sys\nclass Redirect:\n    def find_spec(self, name, path, target=None):\n"
+                     "        if not name.startswith('m_pkg.part') or any('m_new' in p for p in path):\n            return None\n"
+                     "        elsewhere = [p.replace('m_pkg', 'm_new') for p in path]\n        for finder in sys.meta_path:\n"
+                     "            try:\n                spec = finder.find_spec(name, elsewhere, target)\n"
+                     "            except AttributeError:\n                continue\n            if spec is not None:\n"
+                     "                return spec\nsys.meta_path.insert(0, Redirect())\n",
+        "m_pkg/__init__.py": "", "m_pkg/own.py": "", "m_pkg/part/__init__.py": "import m_x\n", "m_pkg/part/deep.py": "import m_x\n",
+        "m_new/part/__init__.py": "import m_a\n", "m_new/part/deep.py": "import m_b\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
+    # What the plan does not know of it is no reason for the handler of somebody further up.
+    "an error that is expected of another module": {
+        "app.py": "try:\n    import m_a\nexcept AttributeError:\n    import m_x\n", "m_a.py": "import m_b\n",
+        "m_b.py": "class Known:\n    def __init__(self):\n        self.__dict__.update(size=1)\nKnown().size\nimport m_c\n",
+        "m_c.py": "", "m_x.py": ""},
+    # As lightning's RequirementCache: asked often, and told in a field.
+    "a method that is often called for nothing": {
+        "app.py": "class Asked:\n    def __init__(self, name):\n        self.name = name\n    def ask(self):\n"
+                  "        if hasattr(self, 'there'):\n            return\n        self.there = self.name == 'a'\n"
+                  "    def __bool__(self):\n        self.ask()\n        return self.there\n"
+                  "first = Asked('b')\nfor _ in range(20):\n    bool(first)\nif Asked('a'):\n    import m_a\nif first:\n    import m_x\n",
+        "m_a.py": "", "m_x.py": ""},
     # As anyio does: what its source tells type checkers is imported when it is asked for. Without `match`, which
     # Python 3.9 does not have.
     "names of the standard library that enum makes": {
