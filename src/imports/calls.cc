@@ -64,6 +64,18 @@ bool Interpreter::has_identity(const Class* type, int depth) const {
                      [&](const Class* base) { return has_identity(base, depth + 1); });
 }
 
+bool Interpreter::is_known(const Instance* instance) const {
+  return !instance->open && !instance->items && !instance->target && !is_open(instance->of) &&
+         instance->of->module;
+}
+
+void Interpreter::add_names_of(const Class* type, std::unordered_set<std::string_view>& names,
+                               int depth) const {
+  if (depth > 30) return;
+  for (const auto& [name, value] : type->names) names.insert(name);
+  for (const Class* base : type->bases) add_names_of(base, names, depth + 1);
+}
+
 // Depth first from the left: the order of C3 where no diamond overrides.
 Ref Interpreter::class_attribute(Class* type, std::string_view name, int depth) {
   if (depth > 30) return nullptr;

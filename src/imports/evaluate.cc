@@ -672,6 +672,16 @@ Ref Interpreter::lambda(const Expr& expression) {
   return function;
 }
 
+namespace {
+
+// globals()
+bool asks_globals(const Expr& expression) {
+  return expression.kind == ExprKind::kCall && expression.items.size() == 1 &&
+         expression.items[0]->kind == ExprKind::kName && expression.items[0]->text == "globals";
+}
+
+}  // namespace
+
 bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* result, Dict* dict) {
   const bool is_dict = expression.kind == ExprKind::kDictComp;
   const size_t first = is_dict ? 2 : 1;
@@ -688,8 +698,11 @@ bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* re
     return true;
   }
   const Expr& part = *expression.items[first + clause];
+  Module* module = current_module();
+  const bool was_open = module && module->open;
   Ref iterable = evaluate(*part.items[1]);
   if (!iterable) return false;
+  if (module && asks_globals(*part.items[1])) module->open = was_open;  // nothing is written to it
   const auto items = elements(iterable);
   Sequence* source = sequence_of(iterable);
   if (!items || (source && source->open)) result->open = dict->open = true;

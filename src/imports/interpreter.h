@@ -90,6 +90,10 @@ class Interpreter {
   Ref attribute(Ref object, std::string_view name);
   // Null without raising when the attribute is certainly absent.
   Ref find_attribute(Ref object, std::string_view name, bool* raised);
+  // All attributes are known; those of its class are added here:
+  bool is_known(const Instance* instance) const;
+  void add_names_of(const Class* type, std::unordered_set<std::string_view>& names,
+                    int depth = 0) const;
   // `name` must live as long as we do.
   bool set_attribute(Ref object, std::string_view name, Ref value);
   Ref call(Ref callee, const Arguments& arguments);

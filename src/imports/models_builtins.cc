@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <unordered_set>
 
 #include "imports/models.h"
 
@@ -351,12 +352,16 @@ Ref model_vars(I& in, Ref, const A& a) {
 
 Ref model_dir(I& in, Ref, const A& a) {
   Module* module = as<Module>(a.get(0), Type::kModule);
-  if (!module) return in.opaque();
+  Instance* instance = as<Instance>(a.get(0), Type::kInstance);
+  if (!module && !(instance && in.is_known(instance))) return in.opaque();
+  std::unordered_set<std::string_view> names;
+  for (const auto& [name, value] : module ? module->names : instance->names) names.insert(name);
+  if (instance) in.add_names_of(instance->of, names);
   auto* result = in.list({});
-  for (const auto& [name, value] : module->names) result->items.push_back(in.constant(name));
+  for (const std::string_view name : names) result->items.push_back(in.constant(name));
   std::sort(result->items.begin(), result->items.end(),
             [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
-  result->open = module->open;
+  result->open = module && module->open;
   return result;
 }
 

@@ -355,7 +355,20 @@ void Interpreter::dict_update(Dict* dict, Ref other) {
   const Dict* added = as<Dict>(other, Type::kDict);
   if (added && added != dict)
     for (const auto& [key, value] : added->items) dict_set(dict, key, value);
-  dict->open |= !added || added->open;
+  if (added) {
+    dict->open |= added->open;
+    return;
+  }
+  const auto pairs = other ? elements(other) : std::nullopt;
+  const Sequence* list = sequence_of(other);
+  dict->open |= !pairs || (list && list->open);
+  for (Ref pair : pairs.value_or(std::span<const Ref>())) {
+    const Sequence* parts = sequence_of(pair);
+    if (parts && !parts->open && parts->items.size() == 2)
+      dict_set(dict, parts->items[0], parts->items[1]);
+    else
+      dict->open = true;
+  }
 }
 
 Ref Interpreter::subscript(Ref object, Ref key) {

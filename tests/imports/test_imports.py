@@ -318,6 +318,17 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "import m_a\nfor name, value in sorted(vars(m_a).items(), key=lambda pair: pair[0]):\n    if name == 'some':\n"
                   "        import m_b\nm_a.__dict__['other'] = 3\nif m_a.other == 3:\n    import m_c\n",
         "m_a.py": "some = 1\n", "m_b.py": "", "m_c.py": ""},
+    # As multiprocessing does with the methods of its default context.
+    "variables from pairs": {
+        "app.py": "import m_pkg\nm_pkg.load()\nif hasattr(m_pkg, 'absent'):\n    import m_x\n",
+        "m_pkg/__init__.py": "class Context:\n    def load(self):\n        import m_a\n    def _own(self):\n        import m_x\n"
+                             "_context = Context()\n_context.more = 1\nnames = [x for x in dir(_context) if not x.startswith('_')]\n"
+                             "globals().update((name, getattr(_context, name)) for name in names)\n"
+                             "if names == ['load', 'more']:\n    import m_b\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
+    "names of one's own globals": {
+        "app.py": "import m_types\nfrom m_types import A\nif getattr(m_types, 'absent', None) is None:\n    import m_a\nelse:\n    import m_x\n",
+        "m_types.py": "A = 1\n__all__ = [n for n in globals() if n[:1] != '_']\n", "m_a.py": "", "m_x.py": ""},
     "a search in what is not known": {
         "app.py": "import time\nfor letter in str(time.time()):\n    if letter.isdigit():\n        break\nelse:\n    import m_x\n"
                   "for letter in str(time.time()):\n    letter.upper()\nelse:\n    import m_a\n",
