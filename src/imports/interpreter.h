@@ -286,6 +286,7 @@ class Interpreter {
   std::optional<ModulesInside> modules_inside(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
+  Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);
   Ref ask_custom_finders(std::string_view name, Ref parent, bool before);
   // typed_names.cc

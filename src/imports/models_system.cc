@@ -513,6 +513,13 @@ constexpr ModelRow kRows[] = {
     {"distutils.version.StrictVersion", version_new},
     {"packaging.version.Version", version_new},
     {"packaging.version.parse", version_new},
+    // Copies of it that packages carry.
+    {"pandas.util.version.Version", version_new},
+    {"pandas.util.version.parse", version_new},
+    {"scipy._lib._pep440.Version", version_new},
+    {"scipy._lib._pep440.parse", version_new},
+    {"sklearn.externals._packaging.version.Version", version_new},
+    {"sklearn.externals._packaging.version.parse", version_new},
     {"Version.major()", version_major},
     {"Version.minor()", version_minor},
     {"Version.micro()", version_micro},

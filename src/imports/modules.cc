@@ -535,13 +535,26 @@ std::string Interpreter::library_of(std::string_view native_name) {
   return "";
 }
 
+// Of a module of a class of its own that stands in sys.modules (torch.backends): what it says of
+// the name is not known, and a file of that name is below it.
+Ref Interpreter::submodule_of_replaced(Ref value, std::string_view name) {
+  Instance* package = as<Instance>(value, Type::kInstance);
+  const std::string_view* own = package ? text_of(package->names.get("__name__")) : nullptr;
+  if (!own || loaded_module(*own) != value) return nullptr;
+  const std::string full = fmt::format("{}.{}", *own, name);
+  if (Ref known = loaded_module(full)) return known;
+  return finder_.find(full, search_of(package, *own)) ? import_dotted(full) : nullptr;
+}
+
 Ref Interpreter::import_from(Ref value, std::string_view name) {
   Module* module = as<Module>(value, Type::kModule);
   if (!module) {
     bool raised = false;
     Ref found = find_attribute(value, name, &raised);
-    if (found || raised) return found;
-    return raise("ImportError", fmt::format("cannot import name '{}'", name));
+    if (raised || (found && found->type != Type::kOpaque)) return found;
+    if (Ref submodule = submodule_of_replaced(value, name)) return submodule;
+    if (raised_) return nullptr;
+    return found ? found : raise("ImportError", fmt::format("cannot import name '{}'", name));
   }
   bool raised = false;
   Ref found = module_attribute(module, name, &raised);

@@ -347,6 +347,14 @@ SCENARIOS: dict[str, dict[str, str]] = {
                              "        return importlib.import_module('.' + name, self.__name__)\n"
                              "sys.modules[__name__] = Lazy(__name__, {'part', 'other'})\n",
         "m_pkg/part.py": "", "m_pkg/other.py": "", "m_a.py": ""},
+    # As torch.backends.
+    "submodules below a class of modules": {
+        "app.py": "import m_pkg\n",
+        "m_pkg/__init__.py": "import sys, types\nclass Own(types.ModuleType):\n    def __init__(self, m, name):\n"
+                             "        super().__init__(name)\n        self.m = m\n    def __getattr__(self, name):\n"
+                             "        return self.m.__getattribute__(name)\nsys.modules[__name__] = Own(sys.modules[__name__], __name__)\n"
+                             "from m_pkg import part, other\n",
+        "m_pkg/part.py": "import m_a\n", "m_pkg/other.py": "", "m_a.py": ""},
     "requirements that packaging reads": {
         "app.py": "from packaging.requirements import Requirement\nfrom packaging.specifiers import SpecifierSet\n"
                   "from packaging.version import Version\nr = Requirement('a.b[x]>=2.1,<99; python_version > \"3\"')\n"
