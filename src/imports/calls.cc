@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostFrames = 60;
 constexpr uint64_t kStepsPerCall = 400'000;
-constexpr uint8_t kMostDullWork = 150;
+constexpr uint8_t kMostDullWork = 60;
 
 bool yields(const Expr* expression);
 
@@ -467,7 +467,7 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
     guesses_++;
     return opaque_;
   }
-  constexpr uint64_t kLittle = 40;  // statements
+  constexpr uint64_t kLittle = 4;  // statements
   const uint64_t effects = effects_, steps = steps_;
   Ref result = run_function(function, arguments);
   const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone);

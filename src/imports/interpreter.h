@@ -341,6 +341,7 @@ class Interpreter {
   Sequence* sys_path_ = nullptr;
   Sequence* meta_path_ = nullptr;
   Ref path_finder_ = nullptr;  // in it
+  std::string_view sought_by_finder_;
   std::vector<Frame> frames_;
   std::optional<Raised> raised_;
   std::optional<Raised> ended_;                                // by what the process is over

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/paths.h"
 #include "imports/brings.h"
@@ -179,8 +180,10 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
     if (!finder) continue;
     Ref method = class_attribute(finder->of, "find_spec");
     if (!method) continue;
+    const std::string_view before_it = std::exchange(sought_by_finder_, name);
     Ref spec = call(bind_method(method, finder, finder->of),
                     Arguments(arena_, {string(name), search ? search : none_, none_}));
+    sought_by_finder_ = before_it;
     if (!spec) {
       clear_raised();
       continue;
@@ -649,7 +652,9 @@ void Interpreter::observe(const Dict* dict, Ref key) {
   if (!name) return;
   if (dict == environment_) note_variable_asked(*name);
   // The standard library asks what is loaded to describe it (logging: multiprocessing).
-  if (dict == sys_modules_ && !loaded_module(*name) && !is_standard(current_module()))
+  // And a finder asks of what it is to find: that it is not loaded, or nobody would ask it.
+  if (dict == sys_modules_ && *name != sought_by_finder_ && !loaded_module(*name) &&
+      !is_standard(current_module()))
     note_sought(PlanEvent::kMissing, *name);
 }
 
