@@ -474,7 +474,8 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   if (told || effects_ != effects || is_special(function->name)) {
     function->dull_work = 0;
   } else {
-    function->dull_work += steps_ - steps > kLittle ? kMostDullWork / 3 : 1;
+    const int work = steps_ - steps > kLittle ? kMostDullWork / 3 : 1;
+    function->dull_work = static_cast<uint8_t>(std::min(function->dull_work + work, 255));
   }
   return result;
 }

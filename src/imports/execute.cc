@@ -422,18 +422,21 @@ Flow Interpreter::execute_while(const Stmt& statement) {
 
 namespace {
 
-// Whether a `break` in a loop's body may end this loop.
-bool breaks(Block body) {
-  return std::any_of(body.begin(), body.end(), [](const Stmt* statement) {
-    if (statement->kind == StmtKind::kBreak) return true;
-    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) return false;
-    const bool loop = statement->kind == StmtKind::kFor || statement->kind == StmtKind::kWhile;
-    const auto in_one = [](const auto& parts) {
+// Whether a `break` or a `return` in a loop's body may end this loop before its `else`.
+bool ends_early(Block body, bool in_other_loop = false) {
+  return std::any_of(body.begin(), body.end(), [&](const Stmt* statement) {
+    const StmtKind kind = statement->kind;
+    if (kind == StmtKind::kReturn || (kind == StmtKind::kBreak && !in_other_loop)) return true;
+    if (kind == StmtKind::kFunction || kind == StmtKind::kClass) return false;
+    const bool loop = kind == StmtKind::kFor || kind == StmtKind::kWhile;
+    const auto in_one = [&](const auto& parts) {
       return std::any_of(parts.begin(), parts.end(),
-                         [](const auto& part) { return breaks(part.body); });
+                         [&](const auto& part) { return ends_early(part.body, in_other_loop); });
     };
-    return (!loop && breaks(statement->body)) || breaks(statement->orelse) ||
-           breaks(statement->finally) || in_one(statement->handlers) || in_one(statement->cases);
+    return ends_early(statement->body, in_other_loop || loop) ||
+           ends_early(statement->orelse, in_other_loop) ||
+           ends_early(statement->finally, in_other_loop) || in_one(statement->handlers) ||
+           in_one(statement->cases);
   });
 }
 
@@ -449,7 +452,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     guess_names(statement.body);
     forget_collected(statement.body);
     // Who looks for something in what is there mostly finds it, and ends the loop.
-    if (!breaks(statement.body)) return execute(statement.orelse);
+    if (!ends_early(statement.body)) return execute(statement.orelse);
     note_skipped(statement.orelse, statement.line, "what a loop goes over");
     guess_names(statement.orelse);
     forget_collected(statement.orelse);

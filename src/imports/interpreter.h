@@ -340,8 +340,8 @@ class Interpreter {
   Dict* environment_ = nullptr;
   Sequence* sys_path_ = nullptr;
   Sequence* meta_path_ = nullptr;
-  Ref path_finder_ = nullptr;  // in it
-  std::string_view sought_by_finder_;
+  Ref path_finder_ = nullptr;                                    // in it
+  std::vector<std::pair<Ref, std::string_view>> asked_finders_;  // and for what, innermost last
   std::vector<Frame> frames_;
   std::optional<Raised> raised_;
   std::optional<Raised> ended_;                                // by what the process is over

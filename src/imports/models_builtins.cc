@@ -361,7 +361,7 @@ Ref model_dir(I& in, Ref, const A& a) {
   for (const std::string_view name : names) result->items.push_back(in.constant(name));
   std::sort(result->items.begin(), result->items.end(),
             [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
-  result->open = module && module->open;
+  result->open = !module || module->open;  // object's own are not among them
   return result;
 }
 

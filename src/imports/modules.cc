@@ -1,5 +1,6 @@
 // Importing: importlib/_bootstrap.py, followed step by step.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <tuple>
@@ -148,6 +149,8 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
 // the package which it replaced; other submodules are its own affair.
 Ref Interpreter::import_below_replaced(std::string_view name, Ref parent) {
   if (Instance* package = as<Instance>(parent, Type::kInstance)) {
+    if (Ref custom = ask_custom_finders(name, parent, true)) return custom;
+    if (raised_) return nullptr;
     if (const auto spec = finder_.find(name, search_of(package, parent_of(name)))) {
       Ref module = load_spec(*spec);
       if (module) package->names[keep(last_of(name))] = module;
@@ -180,10 +183,13 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
     if (!finder) continue;
     Ref method = class_attribute(finder->of, "find_spec");
     if (!method) continue;
-    const std::string_view before_it = std::exchange(sought_by_finder_, name);
+    const std::pair<Ref, std::string_view> question(finder, name);
+    if (std::find(asked_finders_.begin(), asked_finders_.end(), question) != asked_finders_.end())
+      continue;  // it imports what it is asked for
+    asked_finders_.push_back(question);
     Ref spec = call(bind_method(method, finder, finder->of),
                     Arguments(arena_, {string(name), search ? search : none_, none_}));
-    sought_by_finder_ = before_it;
+    asked_finders_.pop_back();
     if (!spec) {
       clear_raised();
       continue;
@@ -195,10 +201,12 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
 
 Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
   auto* spec = static_cast<Instance*>(value);
-  // A file, whoever loads it.
-  if (auto file = file_spec(*this, spec); file && tree().stat(file->path)) {
+  // A file of Python's own kinds, whoever loads it.
+  if (auto file = file_spec(*this, spec);
+      file && (file->kind == ModuleKind::kNative || file->path.ends_with(".py"))) {
+    const auto status = tree().stat(file->path);
     file->name = name;
-    return load_spec(*file);
+    if (status && S_ISREG(status->mode)) return load_spec(*file);
   }
   Ref made = nullptr;
   if (Instance* object = as<Instance>(spec->names.get("loader"), Type::kInstance)) {
@@ -368,7 +376,7 @@ Ref Interpreter::run_text(std::string_view code, Dict* names) {
   Module* current = current_module();
   if (code.size() > kMostCode || frames_.size() > 200) return opaque_;
   const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(std::string(code), arena_));
-  made_bytes_ += 50 * code.size();  // what its tree takes, about
+  made_bytes_ += code.size();
   if (!syntax->errors().empty()) return opaque_;
   Module* module = names ? new_module(current->spec) : current;
   if (names)
@@ -572,8 +580,10 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
       if (submodule) return submodule;
       return nullptr;
     }
-    if (Ref custom = ask_custom_finders(full, module, false)) return custom;
-    if (raised_) return nullptr;
+    for (const bool before : {true, false}) {
+      if (Ref custom = ask_custom_finders(full, module, before)) return custom;
+      if (raised_) return nullptr;
+    }
   }
   if (found) return found;
   if (Ref known = loaded_module(full)) return known;
@@ -653,8 +663,8 @@ void Interpreter::observe(const Dict* dict, Ref key) {
   if (dict == environment_) note_variable_asked(*name);
   // The standard library asks what is loaded to describe it (logging: multiprocessing).
   // And a finder asks of what it is to find: that it is not loaded, or nobody would ask it.
-  if (dict == sys_modules_ && *name != sought_by_finder_ && !loaded_module(*name) &&
-      !is_standard(current_module()))
+  const bool by_finder = !asked_finders_.empty() && asked_finders_.back().second == *name;
+  if (dict == sys_modules_ && !by_finder && !loaded_module(*name) && !is_standard(current_module()))
     note_sought(PlanEvent::kMissing, *name);
 }
 

@@ -83,6 +83,33 @@ TEST_CASE("native names: the old name of a module is only a second try") {
   CHECK(world.imports(zero({"pkg.core.api"})) == Strings{"pkg.core.api likely"});
 }
 
+TEST_CASE("native names: NumPy's C interface, and its package, which pybind11 joins later") {
+  World world;
+  for (const char* name :
+       {"numpy/__init__.py", "numpy/_core/__init__.py", "numpy/_core/multiarray.py"})
+    world.temp.file(name);
+  CHECK(world.imports(zero({"_ARRAY_API", "numpy._core.multiarray"})) ==
+        Strings{"numpy._core.multiarray likely"});
+  CHECK(world.imports(zero({"_ARRAY_API", "numpy", "numpy._core"})) ==
+        Strings{"numpy", "numpy._core"});
+}
+
+TEST_CASE("native names: an import statement stands, whatever else the strings name") {
+  World world;
+  world.temp.file("_plain.py");
+  Finder finder(world.tree, world.interpreter);
+  ModuleSpec self;
+  self.name = "pkg.native";
+  NativeStrings strings;
+  strings.names = {"plain", "_plain"};
+  strings.compiled_python = strings.code.known = strings.code.statements_known = true;
+  strings.code.imported = {"plain"};
+  Strings likely;
+  for (const NativeImport& import : native_imports(strings, self, finder))
+    if (import.likely) likely.push_back(import.name);
+  CHECK(likely == Strings{"plain"});
+}
+
 TEST_CASE("native names: mypyc's literals") {
   World world;
   const std::string literal = "\x03\x05plain\x07sibling\x0bnot_a_module";
