@@ -116,8 +116,8 @@ class Search {
   // their types), but for those whose C interface it takes: private modules, numpy by its capsule.
   bool is_c_interface(const std::string& name) const {
     const size_t dot = name.rfind('.');
-    // pybind11 has the package alone ("numpy._core"), and joins it when an array comes.
-    if (name == "numpy._core" || name == "numpy.core") return false;
+    // pybind11 names the package, and joins it when an array comes.
+    if (name == "numpy._core" || name == "numpy.core" || name == "numpy.lib") return false;
     if (dot != std::string::npos && name[dot + 1] == '_') return true;
     return name.starts_with("numpy.") && has(strings_.names, "_ARRAY_API");
   }

@@ -85,13 +85,13 @@ TEST_CASE("native names: the old name of a module is only a second try") {
 
 TEST_CASE("native names: NumPy's C interface, and its package, which pybind11 joins later") {
   World world;
-  for (const char* name :
-       {"numpy/__init__.py", "numpy/_core/__init__.py", "numpy/_core/multiarray.py"})
+  for (const char* name : {"numpy/__init__.py", "numpy/lib/__init__.py", "numpy/_core/__init__.py",
+                           "numpy/_core/multiarray.py"})
     world.temp.file(name);
   CHECK(world.imports(zero({"_ARRAY_API", "numpy._core.multiarray"})) ==
         Strings{"numpy._core.multiarray likely"});
-  CHECK(world.imports(zero({"_ARRAY_API", "numpy", "numpy._core"})) ==
-        Strings{"numpy", "numpy._core"});
+  CHECK(world.imports(zero({"_ARRAY_API", "numpy", "numpy._core", "numpy.lib"})) ==
+        Strings{"numpy", "numpy._core", "numpy.lib"});
 }
 
 TEST_CASE("native names: an import statement stands, whatever else the strings name") {
