@@ -167,19 +167,19 @@ Ref Interpreter::import_below_replaced(std::string_view name, Ref parent) {
 // Finders that programs put on sys.meta_path: those that stand before the one of sys.path, or those
 // behind it.
 Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool before) {
-  const Sequence* finders = list(meta_path_->items);
-  const auto is_of_path = [&](Ref item) { return item == path_finder_; };
-  const auto place = std::find_if(finders->items.begin(), finders->items.end(), is_of_path);
-  const bool is_gone = place == finders->items.end();  // then none stands before it
-  auto first = before || is_gone ? finders->items.begin() : place + 1;
-  const auto last = before ? (is_gone ? first : place) : finders->items.end();
-  if (first == last) return nullptr;
+  const List& all = meta_path_->items;
+  const auto place = std::find(all.begin(), all.end(), path_finder_);
+  const bool is_gone = place == all.end();  // then none stands before it
+  const auto first = before || is_gone ? all.begin() : place + 1;
+  const auto last = before ? (is_gone ? first : place) : all.end();
+  const std::vector<Ref> finders(first, last);  // they may change the list
+  if (finders.empty()) return nullptr;
   Sequence* search = parent ? list({}) : nullptr;
   if (search)
     for (const std::string& directory : search_of(parent, parent_of(name)))
       search->items.push_back(string(directory));
-  for (; first != last; ++first) {
-    Instance* finder = as<Instance>(*first, Type::kInstance);
+  for (Ref item : finders) {
+    Instance* finder = as<Instance>(item, Type::kInstance);
     if (!finder) continue;
     Ref method = class_attribute(finder->of, "find_spec");
     if (!method) continue;
@@ -458,7 +458,6 @@ std::optional<ModuleSpec> Interpreter::find_from_loaded(std::string_view name) {
       end = name.find('.', end + 1);
       spec = finder_.find(name.substr(0, end), search);
       search = spec ? spec->search : std::vector<std::string>();
-      if (!spec || end == name.npos) break;
     }
     if (spec && spec->name == name) return spec;
     break;

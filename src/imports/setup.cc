@@ -352,10 +352,9 @@ Dict* Interpreter::variables_of(Module* module) {
 }
 
 void Interpreter::dict_update(Dict* dict, Ref other) {
-  const Dict* added = as<Dict>(other, Type::kDict);
-  if (added && added != dict)
-    for (const auto& [key, value] : added->items) dict_set(dict, key, value);
-  if (added) {
+  if (const Dict* added = as<Dict>(other, Type::kDict)) {
+    if (added != dict)
+      for (const auto& [key, value] : added->items) dict_set(dict, key, value);
     dict->open |= added->open;
     return;
   }
