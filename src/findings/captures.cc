@@ -32,6 +32,7 @@
 #include "findings/candidates.h"
 #include "findings/mangled.h"
 #include "findings/runtime_classes.h"
+#include "findings/symbols.h"
 
 namespace cohabit {
 namespace {
@@ -90,6 +91,8 @@ class Judge {
   bool in_family(size_t group, NameId name);
   bool home_is_known(ImageId home, const CaptureGroup& group);
   void forget_unknown_families();
+  void compare_copies(size_t group);
+  std::vector<std::pair<uint32_t, uint32_t>> functions_of_both(size_t group);
   Verdict verdict(const CaptureGroup& group) const;
   bool is_used_on_request(const CaptureGroup& group) const;
   bool by_design(const CaptureGroup& group, bool crossing) const;
@@ -293,11 +296,55 @@ bool Judge::is_used_on_request(const CaptureGroup& group) const {
   return false;
 }
 
+// The exported functions of the family that the own provider and the other have, by their symbols.
+std::vector<std::pair<uint32_t, uint32_t>> Judge::functions_of_both(size_t index) {
+  constexpr size_t kEnough = 512;
+  const CaptureGroup& group = groups_[index];
+  const Images& images = simulation_.images();
+  const ImageId provider = process_.object(group.provider).image;
+  const elf::Object& own = process_.image(group.own).elf;
+  const bool is_cpp = !group.family.empty();
+  std::vector<std::pair<uint32_t, uint32_t>> functions;
+  const uint32_t count = symbol_count(own);
+  for (uint32_t i = 1; i < count && functions.size() < kEnough; i++) {
+    const elf::Sym symbol = own.symbols[i];
+    if (symbol.type() != elf::STT_FUNC || symbol.st_shndx == elf::SHN_UNDEF) continue;
+    const std::string_view text = own.symbol_name(i);
+    if (text.starts_with("_Z") != is_cpp) continue;
+    const NameId name = images.find_name(text);
+    if (name == kNone || !in_family(index, name)) continue;
+    uint32_t at = images.first_definition(name);
+    while (at != kNone && images.definition(at).image != provider) at = images.definition(at).next;
+    if (at != kNone) functions.emplace_back(i, images.definition(at).symbol);
+  }
+  return functions;
+}
+
+// A split between two copies that lay their objects out alike, and keep nothing beside these, goes
+// well: zlib 1.2.11 in paddle 3.0.0 beside a system's 1.2.13.
+void Judge::compare_copies(size_t index) {
+  CaptureGroup& group = groups_[index];
+  const ImageId own = process_.object(group.own).image;
+  const ImageId provider = process_.object(group.provider).image;
+  const auto& homes = work_[index].homes;
+  const auto [known, is_new] = facts_.layouts.try_emplace(
+      {own, provider, group.family, std::set<ImageId>(homes.begin(), homes.end())});
+  if (is_new)
+    known->second = compare_layouts(simulation_.images()[own], simulation_.images()[provider],
+                                    functions_of_both(index));
+  group.layouts = known->second;
+  if (group.layouts.is_same()) group.verdict = Verdict::kAlikeSplit;
+}
+
 Captures Judge::judge() {
   Candidates candidates = find_candidates(process_, facts_.definers);
   group(candidates.foreign);
   second_pass();
-  for (CaptureGroup& group : groups_) group.verdict = verdict(group);
+  for (size_t i = 0; i < groups_.size(); i++) {
+    groups_[i].verdict = verdict(groups_[i]);
+    if (groups_[i].verdict == Verdict::kLiveSplit || groups_[i].verdict == Verdict::kLatentSplit)
+      compare_copies(i);
+  }
   RuntimeClasses runtime(process_);
   runtime.find_split_in_itself(candidates.runtime, groups_);
   runtime.find_split_for_others(candidates.runtime_users, groups_);

@@ -3,18 +3,23 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "findings/closure_definers.h"
 #include "findings/families.h"
+#include "findings/members.h"
 #include "findings/process_view.h"
 
 namespace cohabit {
 
 enum class Verdict : uint8_t {
   kLiveSplit,        // both copies of the family work on the same objects
+  kAlikeSplit,       // so do they, and both lay these out alike
   kVersionCrossing,  // references built against one version are given another's definitions
   kLatentSplit,      // split where nobody who was asked for is known to call yet
   kDeadSplit,        // split, but nobody enters, or can come to enter, the old copy
@@ -43,6 +48,7 @@ struct CaptureGroup {
   std::vector<uint32_t> staying;                     // a few of the bindings that stay
   std::vector<sim::ObjectId> entered_by;             // who calls into own for this family
   std::vector<std::pair<uint32_t, uint32_t>> paths;  // entered symbol of own -> captured symbol
+  LayoutComparison layouts;                          // of a split that is alive: own and provider
 
   bool self() const { return consumer == own; }
 };
@@ -73,6 +79,9 @@ struct CaptureFacts {
   explicit CaptureFacts(const Images& images) : families(images), definers(images) {}
   Families families;
   ClosureDefiners definers;
+  // By the two copies, the C++ family, and the homes of C names.
+  using Copies = std::tuple<ImageId, ImageId, std::string, std::set<ImageId>>;
+  std::map<Copies, LayoutComparison> layouts;
 };
 
 Captures find_captures(const ProcessView& process, CaptureFacts& facts);

@@ -159,6 +159,24 @@ void describe_entries(const Case& examined, const CaptureGroup& group, Finding& 
   }
 }
 
+// What the machine code of both copies says of the objects that they share.
+void describe_layouts(const Case& examined, const CaptureGroup& group, Finding& finding) {
+  const LayoutComparison& layouts = group.layouts;
+  if (!layouts.is_known()) return;
+  Evidence row;
+  row.kind = "layout";
+  row.text = fmt::format(
+      "{} of {} functions reach the same members of their objects in {} and {}{}", layouts.alike,
+      layouts.compared, short_name(examined.process, group.own),
+      short_name(examined.process, group.provider),
+      layouts.keeps_state ? ", and what they keep beside these is each copy's own" : "");
+  row.count = layouts.alike;
+  row.total = layouts.compared;
+  const auto says_so = [&](const Evidence& said) { return said.text == row.text; };
+  if (std::none_of(finding.evidence.begin(), finding.evidence.end(), says_so))
+    finding.evidence.push_back(std::move(row));
+}
+
 }  // namespace
 
 std::string short_name(const ProcessView& process, ObjectId id) {
@@ -248,6 +266,7 @@ void describe_groups(const Case& examined, const std::vector<const CaptureGroup*
         finding.symbols.examples.push_back(symbol_text(examined, binding));
     describe_counts(examined, *group, finding);
     describe_entries(examined, *group, finding);
+    describe_layouts(examined, *group, finding);
   }
 }
 
@@ -291,10 +310,11 @@ void describe_provider(const Case& examined, const CaptureGroup& group, Finding&
 
 namespace {
 
-// What searches a repair by simulation: it takes imports only, and looks at them alone.
-void advise_fix(const Case& examined, Finding& finding) {
-  if (examined.imports.empty() || !examined.program.empty() ||
-      examined.phase != python::Phase::kImport)
+// What searches a repair by simulation: it takes imports only, and looks at them alone. Copies that
+// are alike fail nothing that it could repair.
+void advise_fix(const Case& examined, const CaptureGroup& group, Finding& finding) {
+  if (group.verdict == Verdict::kAlikeSplit || examined.imports.empty() ||
+      !examined.program.empty() || examined.phase != python::Phase::kImport)
     return;
   finding.help.push_back(
       {"let the smallest change to how the process is started be searched",
@@ -318,7 +338,7 @@ void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups
     finding.help.push_back({fmt::format("or import a module that needs {} before everything else",
                                         short_name(process, group.own)),
                             "", Safety::kManual});
-    advise_fix(examined, finding);
+    advise_fix(examined, group, finding);
     return;
   }
   const std::string first = import_of(examined, group.provider);
@@ -336,7 +356,7 @@ void advise(const Case& examined, const std::vector<const CaptureGroup*>& groups
                      "ctypes.CDLL, in the code that opens it)",
                      opened_name(examined, call)),
          "", Safety::kUnsafe});
-  advise_fix(examined, finding);
+  advise_fix(examined, group, finding);
 }
 
 void add_observed_end(const Case& examined, Finding& finding) {

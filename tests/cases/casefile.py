@@ -2,7 +2,7 @@
 
   first lines        what the case shows, and why the expected output is right: by construction
   == world           program NAME | lib PATH | file PATH TEXT (WORLD in it: the directory) | link PATH TARGET, each followed by indented attributes:
-                     needed NAME.. | defs NAME[@VERSION][%SIZE].. | refs NAME[@VERSION@FILE].. | set JSON
+                     needed NAME.. | defs NAME[@VERSION][%SIZE][:MEMBERS].. (offsets, `!` before them: it keeps state) | refs NAME[@VERSION@FILE].. | set JSON
                      dist SITE NAME VERSION, a distribution installed in SITE, with its own attributes:
                      file PATH TEXT | lists PATH (made otherwise) | claims PATH TEXT (RECORD only)
                      | gpu PATH CODE.. (a library with device code: sm_86 compute_90@8.4)
@@ -74,7 +74,7 @@ class Case:
                 return re.sub(r"\blib(\w+)\.so", lambda m: "lib" + other(m[1]) + ".so", text)
             names = []
             for name in found[2].split():
-                bare, *rest = re.split("(?=[@%])", name)
+                bare, *rest = re.split("(?=[@%:])", name)
                 rest = [re.sub(r"\blib(\w+)\.so", lambda m: "lib" + other(m[1]) + ".so", r)
                         for r in rest]
                 names.append("".join([symbol(bare), *rest]))
@@ -93,9 +93,14 @@ def reference(text: str) -> dict:
 
 
 def definition(text: str) -> dict:
+    text, _, members = text.partition(":")
     text, _, size = text.partition("%")
     name, *version = text.split("@")
-    return {"name": name, "version": version[0] if version else None, "size": int(size or 8)}
+    made = {"name": name, "version": version[0] if version else None, "size": int(size or 8)}
+    if members:
+        made["state"] = members.startswith("!")
+        made["members"] = [int(offset) for offset in members.lstrip("!").split(",")]
+    return made
 
 
 def add_attribute(spec: dict, line: str) -> None:

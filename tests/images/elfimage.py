@@ -15,9 +15,10 @@ Spec (all keys optional):
   soname, needed [..], rpath, runpath, auxiliary [..], filter [..]
   flags, flags_1 (DF_, DF_1_ bits), symbolic (DT_SYMBOLIC), bind_now (DT_BIND_NOW), textrel
   hash        "gnu" (default), "sysv", "both" or "none"
-  defs        [{name, version, hidden, bind, type, vis, size}]: version None is the base version,
+  defs        [{name, version, hidden, bind, type, vis, size, members, state}]: version None is the base version,
               hidden: not the default version. bind: global weak unique local. type: func object tls
-              ifunc notype. vis: default protected hidden internal
+              ifunc notype. vis: default protected hidden internal. members: offsets that its code
+              reads of its argument, which gives it its size; state: it reads the library's own data
   versions    names of further versions to define, beside those of defs
   refs        [{name, version, file, weak, reloc, vis, value, undef, hidden}]: reloc is abs glob plt
               pltnow dtp tpoff tlsdesc copy size none. value: an undefined symbol with an address.
@@ -40,6 +41,7 @@ import functools
 import struct
 
 ENTRY_TAG = 0x6000F1DE  # our own dynamic tag: where the entry table lies
+FIRST_DATA = 16  # an address in the writable segment
 
 EM = {"x86_64": 62, "aarch64": 183}
 INTERP = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
@@ -125,6 +127,13 @@ class CodeX86:
 
     def ret(self):
         self.out += b"\xc3"
+
+    def read_members(self, offsets):
+        for offset in offsets:
+            self.out += b"\x48\x8b\x87" + struct.pack("<i", offset)  # mov offset(%rdi), %rax
+
+    def read_data(self, address):
+        self.rip(b"\x48\x8b\x05", address)  # mov address(%rip), %rax
 
     def return_address(self, target):
         self.rip(b"\x48\x8d\x05", target)  # lea rax, target
@@ -502,7 +511,13 @@ class Builder:
         for d in self.defs:  # each at its own address; data too, so that a call to it returns
             if d.get("type", "func") not in ("tls", "ifunc"):
                 self.function_at[id(d)] = code.here()
+                if d.get("members"):
+                    code.read_members(d["members"])
+                if d.get("state"):
+                    code.read_data(FIRST_DATA)
                 code.ret()
+                if d.get("members"):
+                    d["size"] = code.here() - self.function_at[id(d)]
                 code.pad()
         self.plt_entries, self.waiting = code.plt(self.place["got_plt"], [r["slot"] for r in self.plt_refs])
         code.pad()

@@ -33,6 +33,8 @@ HEALTHY = {
     "network": ({"python": "3.9", "gigabytes": 1, "requirements": [
         "grpcio==1.75.1", "cryptography==46.0.1", "psycopg[binary]==3.2.10", "lxml==6.0.2", "pyzmq==27.1.0"]},
         "grpc psycopg lxml.etree zmq cryptography.hazmat.bindings._rust"),
+    "alike": ({"python": "3.11", "gigabytes": 1, "requirements": [
+        "paddlepaddle==3.0.0", "h5py==3.16.0", "pillow==12.0.0", "setuptools"]}, "paddle h5py PIL.Image"),
 }
 
 
@@ -55,3 +57,26 @@ def test_no_error_and_few_warnings(name: str, cohabit: str) -> None:
                  for severity in ("error", "warning")}
         assert not found["error"] and len(found["warning"]) <= MOST_WARNINGS, found
         assert all(one["verdict"] != "unsound" for one in report["orders"]), report["orders"]
+
+
+def test_copies_that_are_alike(cohabit: str) -> None:
+    """paddle 3.0.0 exports zlib 1.2.11, and splits the system's 1.2.13, whose members lie at the same places: what is compressed by
+    both comes back. (Its 1.2.8 of release 2.6.2 does not: test_fix.py.)"""
+    home = home_of("alike")
+    code = """if True:
+        import io, paddle, h5py, numpy
+        from PIL import Image
+        numbers = numpy.random.default_rng(1).integers(0, 255, 60_000, dtype="uint8")
+        with h5py.File("x", "w", driver="core", backing_store=False) as file:
+            assert (file.create_dataset("x", data=numbers, compression="gzip")[:] == numbers).all()
+        picture, written = Image.fromarray(numbers.reshape(100, 200, 3)), io.BytesIO()
+        picture.save(written, "PNG")
+        assert Image.open(io.BytesIO(written.getvalue())).tobytes() == picture.tobytes()
+    """
+    ended = real.run([str(home / "bin/python"), "-c", code])
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    report = json.loads(real.run([cohabit, "doctor", str(home), "--imports", "paddle,h5py,PIL.Image", "--format", "json"]).stdout)
+    (found,) = [one for one in report["findings"] if one["code"].startswith("CB") and one["severity"] != "note"]
+    assert found["code"] == "CB106" and report["orders"][0]["verdict"] == "sound"
+    (layout,) = [row for row in found["evidence"] if row["kind"] == "layout"]
+    assert layout["count"] >= 0.9 * layout["total"] and layout["total"] >= 20

@@ -10,6 +10,7 @@ extern const Rule kCb102;  // captured across versions
 extern const Rule kCb103;  // moved as a whole
 extern const Rule kCb104;  // captured by design
 extern const Rule kCb105;  // latent split
+extern const Rule kCb106;  // split between copies that are alike
 extern const Rule kCu101;  // no code for this GPU
 extern const Rule kCu102;  // driver too old
 extern const Rule kCu103;  // CPU build where a GPU is
