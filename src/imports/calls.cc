@@ -287,7 +287,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       if (value || *raised) return value;
       if (!instance->of->module)
         if (Ref method = method_of(instance->of->name, name, instance)) return method;
-      return instance->open || is_open(instance->of) ? opaque_ : nullptr;
+      const bool asks = class_attribute(instance->of, "__getattribute__") != nullptr;
+      return instance->open || asks || is_open(instance->of) ? opaque_ : nullptr;
     }
     case Type::kClass: {
       auto* type = static_cast<Class*>(object);

@@ -290,6 +290,19 @@ void Interpreter::forget_collected(Block block) {
   }
 }
 
+namespace {
+
+// `else: raise TypeError(...)`: programs do not come there. An import that is said to fail is an
+// answer like any other.
+bool refuses(Block block) {
+  if (block.empty() || block[0]->kind != StmtKind::kRaise) return false;
+  const Expr* error = block[0]->exprs.empty() ? nullptr : block[0]->exprs[0];
+  if (error && error->kind == ExprKind::kCall) error = error->items[0];
+  return error && !error->text.ends_with("ImportError") && error->text != "ModuleNotFoundError";
+}
+
+}  // namespace
+
 Flow Interpreter::execute_if(const Stmt& statement) {
   Ref condition = evaluate(*statement.exprs[0]);
   if (!condition) return Flow::kRaise;
@@ -301,6 +314,7 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   guesses_++;
   if (guess_again(*statement.exprs[0]).value_or(false))
     return execute_guessed(statement.body, statement.line);
+  if (refuses(statement.orelse)) return execute_guessed(statement.body, statement.line);
   note_skipped(statement.body, statement.line, "condition");
   guess_names(statement.body);
   return execute_guessed(statement.orelse, statement.line);
@@ -646,7 +660,8 @@ Flow Interpreter::execute_star_import(Ref value) {
 Flow Interpreter::execute_raise(const Stmt& statement) {
   if (statement.exprs.empty() || !statement.exprs[0]) {
     raised_ = handling_.empty() ? Raised{} : handling_.back();
-    return Flow::kRaise;
+    const bool is_sure = raised_->refused || raised_is("OSError");
+    return is_sure ? Flow::kRaise : raise_if_expected();
   }
   Ref value = evaluate(*statement.exprs[0]);
   if (!value) return Flow::kRaise;
@@ -665,6 +680,11 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
   raised.refused = !handling_.empty() && handling_.back().refused;
   raised.in_import = is_importing();
   raised_ = std::move(raised);
+  return raise_if_expected();
+}
+
+// An error that nobody expects is likelier a gap in what we know.
+Flow Interpreter::raise_if_expected() {
   if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
       !raised_is("SystemExit") && !raised_->declared) {
     plan_.raises.push_back(

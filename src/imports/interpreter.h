@@ -221,6 +221,7 @@ class Interpreter {
   Flow execute_import_from(const Stmt& statement);
   Flow execute_star_import(Ref module);
   Flow execute_raise(const Stmt& statement);
+  Flow raise_if_expected();
   Flow execute_function(const Stmt& statement);
   Flow execute_class(const Stmt& statement);
   Flow execute_augmented(const Stmt& statement);
@@ -286,6 +287,7 @@ class Interpreter {
   std::optional<ModulesInside> modules_inside(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
+  const std::string_view* name_of_loaded(Instance* value);
   Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);
   Ref ask_custom_finders(std::string_view name, Ref parent, bool before);
@@ -298,6 +300,7 @@ class Interpreter {
   // What `full`, which is `module`, gives for a name that it has not yet; null: it does not say.
   Ref import_served(Ref module, const std::string& full, std::string_view name);
   Ref load_by_custom(std::string_view name, Ref spec);
+  Ref execute_by_custom(Ref module, Instance* spec);
   Module* new_module(const ModuleSpec& spec);
   // The version of the one distribution that provides this package; for modules whose native part
   // tells __version__.
