@@ -189,6 +189,7 @@ class Interpreter {
     Scope* scope;
     uint32_t line = 0;
     Ref returned = nullptr;
+    bool may_return = false;  // a value, in a branch that was skipped
   };
 
   // While it lives, what the running function raises by itself is its own decision about versions,
@@ -230,7 +231,7 @@ class Interpreter {
   Flow execute_match(const Stmt& statement);
   std::optional<bool> handler_matches(const Handler& handler);
   void guess_names(Block block);
-  void forget_collected(Block block);
+  void forget_collected(Block block, bool only_empty = false);
   void note_skipped(Block block, uint32_t line, std::string_view why);
   void set_variable(Module& module, std::string_view name, Ref value);
   static bool mentions_loading(Block block);

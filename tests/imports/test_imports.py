@@ -417,6 +417,21 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "    except Odd:\n        raise\n    except Exception as error:\n        raise Odd(str(value)) from error\n"
                   "take(eval('1', dict(os.environ)), int)\nimport m_b\n",
         "m_a.py": "", "m_b.py": ""},
+    # As unittest.mock and matplotlib._image.
+    "submodules that a package does not serve": {
+        "app.py": "from m_pkg import part\nfrom m_pkg import made, wanted\nimport m_b\n",
+        "m_pkg/__init__.py": "import os\ndef __getattr__(name):\n    if name == 'made':\n        return 1\n"
+                             "    if name == os.popen('echo wanted').read().strip():\n        return 2\n"
+                             "    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')\n",
+        "m_pkg/part.py": "import m_a\n", "m_a.py": "", "m_b.py": ""},
+    # As glfw's, that asks each library of its version.
+    "whether anything was found": {
+        "app.py": "import os\nfound, table = [], {}\nfor path in ['a', 'b']:\n    version = os.popen('echo 3').read()\n"
+                  "    if version >= '3':\n        found.append((version, path))\n        table[path] = version\n"
+                  "if not found or not table:\n    raise ImportError('none of them')\nimport m_a\n"
+                  "def told():\n    text = os.popen('echo 3').read()\n    if text:\n        return text\n    else:\n        return None\n"
+                  "if told() is None:\n    raise ImportError('nothing is told')\nimport m_b\n",
+        "m_a.py": "", "m_b.py": ""},
     # As what twisted.python puts in its own place.
     "a module that hides behind an object": {
         "app.py": "from m_pkg import part\nimport m_b\n",
