@@ -203,6 +203,8 @@ Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* r
   if (name == "__dict__") return variables_of(module);
   Ref hook = name.starts_with("__") ? nullptr : module->names.get("__getattr__");
   if (hook) {
+    const uint64_t guesses = guesses_;
+    const Catching catching(*this, {"AttributeError"});
     Ref value = call(hook, Arguments(arena_, {string(name)}));
     if (value && value->type != Type::kOpaque && value->type != Type::kNone) {
       module->names[keep(name)] = value;
@@ -214,6 +216,10 @@ Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* r
       return nullptr;
     }
     clear_raised();
+    // It may serve the name, if that is not one of a file (`from unittest import mock`).
+    const std::string full = fmt::format("{}.{}", module->spec.name, name);
+    if (guesses_ != guesses && !finder_.find(full, search_of(module, module->spec.name)))
+      return opaque_;
   }
   return nullptr;
 }
@@ -287,7 +293,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       if (value || *raised) return value;
       if (!instance->of->module)
         if (Ref method = method_of(instance->of->name, name, instance)) return method;
-      return instance->open || is_open(instance->of) ? opaque_ : nullptr;
+      const bool asks = class_attribute(instance->of, "__getattribute__") != nullptr;
+      return instance->open || asks || is_open(instance->of) ? opaque_ : nullptr;
     }
     case Type::kClass: {
       auto* type = static_cast<Class*>(object);
@@ -507,6 +514,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
     const Flow flow = execute(body);
     if (flow == Flow::kReturn) result = frames_.back().returned;
     if (flow == Flow::kRaise) result = nullptr;
+    if (result == none_ && frames_.back().may_return) result = opaque_;
   }
   frames_.pop_back();
   if (outermost) {

@@ -75,12 +75,21 @@ class Places {
     return std::min(static_cast<size_t>(found - table_.begin()), kMaxShift);
   }
 
-  // The one at which all speaks for it, though the code does not tell of it; 0 if none.
+  // The one at which all speaks for it, though the code does not tell of it; 0 if none. Of several
+  // the one where most names are names of the table.
   uint64_t only_place() const {
-    std::unordered_set<uint64_t> found;
+    std::map<uint64_t, size_t> found;  // by begin: how many
     for (const uint64_t variable : read_)
-      if (const uint64_t begin = variable - anchors_[0]; score(begin) == kMost) found.insert(begin);
-    return found.size() == 1 ? *found.begin() : 0;
+      if (const uint64_t begin = variable - anchors_[0]; score(begin) == kMost)
+        found.emplace(begin, std::count_if(names_.begin(), names_.end(), [&](uint64_t name) {
+                        return (name - begin) / 8 < table_.size();
+                      }));
+    const auto better = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const auto best = std::max_element(found.begin(), found.end(), better);
+    const bool is_alone = std::count_if(found.begin(), found.end(), [&](const auto& one) {
+                            return one.second == best->second;
+                          }) == 1;
+    return is_alone ? best->first : 0;
   }
 
   // 0: not there; else how much speaks for it.
@@ -89,7 +98,8 @@ class Places {
       if (!read_.contains(begin + anchor)) return 0;
     for (const uint64_t variable : names_) {
       const uint64_t index = (variable - begin) / 8;
-      if (index < table_.size() && !is_module_name(table_[index])) return 0;
+      if (index >= table_.size() || table_[index].empty()) continue;  // from . import a
+      if (!is_module_name(table_[index])) return 0;
     }
     return are_together(begin + anchors_[0], begin + anchors_[1]) ? kMost : 1;
   }

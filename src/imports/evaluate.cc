@@ -588,6 +588,11 @@ Ref Interpreter::binary(Operator op, Ref a, Ref b) {
   }
   if (op == Operator::kBitOr && x && y && x->type == Type::kSet && y->type == Type::kSet)
     return find_model("set.union")->function(*this, a, Arguments(arena_, {b}));
+  if (op == Operator::kBitOr && a->type == Type::kDict && b->type == Type::kDict) {
+    auto* result = make<Dict>();
+    for (Ref one : {a, b}) dict_update(result, one);
+    return result;
+  }
   if (op == Operator::kAdd || op == Operator::kBitOr) {
     if (x || (y && a->type == Type::kOpaque)) {
       auto* result = make<Sequence>(x ? x->type : y->type);

@@ -262,14 +262,17 @@ void Interpreter::guess_names(Block block) {
 
 // What a loop counts and collects, when it is not known how often it runs, or a match, whose case
 // is not known: llvmlite takes its version number apart so, and numba compares it; anyio looks
-// whether there is anything to be imported later.
-void Interpreter::forget_collected(Block block) {
+// whether there is anything to be imported later. Of a branch that was skipped, what has nothing
+// yet: whether it was empty decides what comes next (glfw finds no library that would do).
+void Interpreter::forget_collected(Block block, bool only_empty) {
   const auto collection = [&](const Expr& expression) {
     if (expression.kind != ExprKind::kName) return;
     const Ref value = find_name(expression.text);
     if (!value || value == sys_modules_ || value == environment_) return;
-    if (auto* items = as<Sequence>(value, Type::kList)) items->open = true;
-    if (auto* items = as<Dict>(value, Type::kDict)) items->open = true;
+    if (auto* items = as<Sequence>(value, Type::kList))
+      items->open |= !only_empty || items->items.empty();
+    if (auto* items = as<Dict>(value, Type::kDict))
+      items->open |= !only_empty || items->items.empty();
   };
   for (const Stmt* statement : block) {
     for (const Expr* expression : statement->exprs)
@@ -279,16 +282,39 @@ void Interpreter::forget_collected(Block block) {
     if (statement->kind == StmtKind::kExpression && statement->exprs[0]->kind == ExprKind::kCall &&
         statement->exprs[0]->items[0]->kind == ExprKind::kAttribute)
       collection(*statement->exprs[0]->items[0]->items[0]);
-    if (statement->kind == StmtKind::kAugmented && statement->exprs[0]->kind == ExprKind::kName &&
-        find_name(statement->exprs[0]->text))
+    if (!only_empty && statement->kind == StmtKind::kAugmented &&
+        statement->exprs[0]->kind == ExprKind::kName && find_name(statement->exprs[0]->text))
       bind(statement->exprs[0]->text, opaque());
     if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
     for (const Block inner : {statement->body, statement->orelse, statement->finally})
-      forget_collected(inner);
-    for (const Handler& handler : statement->handlers) forget_collected(handler.body);
-    for (const Case& one : statement->cases) forget_collected(one.body);
+      forget_collected(inner, only_empty);
+    for (const Handler& handler : statement->handlers) forget_collected(handler.body, only_empty);
+    for (const Case& one : statement->cases) forget_collected(one.body, only_empty);
   }
 }
+
+namespace {
+
+// `else: raise TypeError(...)`: programs do not come there. An import that is said to fail is an
+// answer like any other.
+bool refuses(Block block) {
+  if (block.empty() || block[0]->kind != StmtKind::kRaise) return false;
+  const Expr* error = block[0]->exprs.empty() ? nullptr : block[0]->exprs[0];
+  if (error && error->kind == ExprKind::kCall) error = error->items[0];
+  return error && !error->text.ends_with("ImportError") && error->text != "ModuleNotFoundError";
+}
+
+bool returns_value(Block block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) return false;
+    if (statement->kind == StmtKind::kReturn)
+      return !statement->exprs.empty() && statement->exprs[0] &&
+             statement->exprs[0]->kind != ExprKind::kNone;
+    return returns_value(statement->body) || returns_value(statement->orelse);
+  });
+}
+
+}  // namespace
 
 Flow Interpreter::execute_if(const Stmt& statement) {
   Ref condition = evaluate(*statement.exprs[0]);
@@ -301,8 +327,11 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   guesses_++;
   if (guess_again(*statement.exprs[0]).value_or(false))
     return execute_guessed(statement.body, statement.line);
+  if (refuses(statement.orelse)) return execute_guessed(statement.body, statement.line);
   note_skipped(statement.body, statement.line, "condition");
   guess_names(statement.body);
+  forget_collected(statement.body, true);
+  frames_.back().may_return |= returns_value(statement.body);
   return execute_guessed(statement.orelse, statement.line);
 }
 
@@ -646,7 +675,8 @@ Flow Interpreter::execute_star_import(Ref value) {
 Flow Interpreter::execute_raise(const Stmt& statement) {
   if (statement.exprs.empty() || !statement.exprs[0]) {
     raised_ = handling_.empty() ? Raised{} : handling_.back();
-    return Flow::kRaise;
+    const bool is_sure = raised_->refused || raised_is("OSError");
+    return is_sure ? Flow::kRaise : raise_if_expected();
   }
   Ref value = evaluate(*statement.exprs[0]);
   if (!value) return Flow::kRaise;
@@ -665,6 +695,11 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
   raised.refused = !handling_.empty() && handling_.back().refused;
   raised.in_import = is_importing();
   raised_ = std::move(raised);
+  return raise_if_expected();
+}
+
+// An error that nobody expects is likelier a gap in what we know.
+Flow Interpreter::raise_if_expected() {
   if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
       !raised_is("SystemExit") && !raised_->declared) {
     plan_.raises.push_back(

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "imports/module_name.h"
+#include "imports/registers.h"
 
 namespace cohabit::python {
 namespace {
@@ -126,10 +127,31 @@ class Statements {
 
 }  // namespace
 
+namespace {
+
+// The steps as they are where the strings are in a state that functions return, or are not.
+std::vector<CodeStep> steps_of(const std::vector<CodeStep>& steps, bool state) {
+  std::vector<CodeStep> result;
+  for (const CodeStep& step : steps) {
+    const bool other = step.variable != 0 && Registers::is_in_state(step.variable) != state;
+    if (other && step.kind == CodeStep::kLoad) continue;
+    result.push_back(step);
+    if (other) result.back().variable = 0;
+  }
+  return result;
+}
+
+}  // namespace
+
 ImportStatements read_statements(const std::vector<CodeStep>& steps,
                                  const std::unordered_set<uint64_t>& addresses,
                                  CythonNames& names) {
-  return Statements(steps, names).run(addresses);
+  const std::vector<CodeStep> plain = steps_of(steps, false);
+  ImportStatements read = Statements(plain, names).run(addresses);
+  if (read.complete && !read.names.empty()) return read;
+  const std::vector<CodeStep> in_state = steps_of(steps, true);
+  ImportStatements of_state = Statements(in_state, names).run(addresses);
+  return of_state.complete && !of_state.names.empty() ? of_state : read;
 }
 
 }  // namespace cohabit::python

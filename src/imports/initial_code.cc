@@ -7,6 +7,8 @@
 //
 // A function that calls an import function with a name that it was itself given is one, too:
 // pybind11::module_::import, and helpers of that kind.
+//
+// PyO3 makes a string of a name, which has a length and no end, and calls PyImport_Import with it.
 #include "imports/initial_code.h"
 
 #include <algorithm>
@@ -28,6 +30,8 @@ namespace {
 constexpr std::array<std::string_view, 4> kImportFunctions = {
     "PyImport_ImportModule", "PyImport_ImportModuleNoBlock", "PyImport_ImportModuleLevel",
     "PyCapsule_Import"};
+// What imports the module whose name an object holds, as PyO3 does.
+constexpr std::string_view kImportByObject = "PyImport_Import";
 // What Cython's import statements call.
 constexpr std::string_view kImportStatement = "PyImport_ImportModuleLevelObject";
 // What its code that makes a module's strings calls, near the address where it puts them.
@@ -41,6 +45,8 @@ constexpr uint64_t kTrampoline = 64;
 constexpr size_t kMaxName = 200;
 constexpr size_t kArgumentDistance = 48;  // bytes between a name and the call that is given it
 constexpr int kWrappers = 2;              // functions between a name and the import function
+constexpr size_t kCallsBetween = 2;       // that which makes an object of a name, and the import
+constexpr size_t kLengthDistance = 16;    // bytes between a text's address and its length
 // PyModuleDef.m_slots and PyModuleDef_Slot of CPython 3.5 to 3.14, 64 bits; kinds of slots begin
 // at 1.
 constexpr uint64_t kSlotsOffset = 72;
@@ -97,14 +103,16 @@ class Reader {
   }
 
  private:
-  enum class Function { kOther, kImport, kStatement, kIntern, kByVariable };
+  enum class Function { kOther, kImport, kByObject, kStatement, kIntern, kByVariable };
 
-  // And the last name that was loaded into the first or second argument before.
+  // And the last name that was loaded into the first or second argument before; the text, if it is
+  // given with its length.
   struct Call {
     uint64_t caller = 0;
     uint64_t callee = 0;
     Function kind = Function::kOther;
     std::string name;
+    std::string text;
   };
 
   std::optional<uint64_t> offset_of(uint64_t address) const {
@@ -117,6 +125,7 @@ class Reader {
           relocation.type() != elf::R_X86_64_JUMP_SLOT)
         return;
       const std::string_view name = object_.symbol_name(relocation.symbol());
+      has_statements_ |= name == kImportStatement;
       slots_.try_emplace(relocation.r_offset,
                          Slot{function_kind(name), defined_at(relocation.symbol())});
     };
@@ -127,6 +136,7 @@ class Reader {
   static Function function_kind(std::string_view name) {
     if (std::find(kImportFunctions.begin(), kImportFunctions.end(), name) != kImportFunctions.end())
       return Function::kImport;
+    if (name == kImportByObject) return Function::kByObject;
     if (name == kImportStatement) return Function::kStatement;
     return name.starts_with(kInternFunctions) ? Function::kIntern : Function::kOther;
   }
@@ -182,6 +192,8 @@ class Reader {
     const std::string_view code = rest.text().substr(0, size);
     std::string argument;
     size_t argument_at = 0;
+    bool is_in_first = false;
+    text_.clear();
     Registers registers;
     computed_.clear();
     interned_at_ = std::nullopt;
@@ -198,7 +210,10 @@ class Reader {
         continue;
       }
       const uint64_t target = begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at));
-      if (at - argument_at > kArgumentDistance) argument.clear();
+      if (at - argument_at > kArgumentDistance) {
+        argument.clear();
+        text_.clear();
+      }
       if (cython_ && argument.empty())
         if (const uint64_t address = registers.first_address(at)) argument = name_at(address);
       if (before == 0xe8 || before == 0xe9) {
@@ -215,6 +230,8 @@ class Reader {
       } else if (cython_ && is_load(code, at)) {
         registers.load(code, at, target);
         add_load(begin, target);
+      } else if (is_first && is_load(code, at)) {
+        visit_slot(target);
       } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
                  (code[at - 3] & 0xfb) == 0x48) {
         add_address(target, is_first);
@@ -225,11 +242,40 @@ class Reader {
         const bool in_rdi = code[at - 3] == 0x48 && before == 0x3d;
         if (is_first) visit_definition(target);
         if (!in_rdi && (code[at - 3] != 0x48 || before != 0x35)) continue;
+        // Of a name in each of both the second is that of an attribute.
+        if (!in_rdi && is_in_first && !argument.empty()) continue;
+        is_in_first = in_rdi;
         argument = name_at(target);
         argument_at = at;
+        text_ = cython_ ? "" : text_near(code, at, target, in_rdi);
       }
     }
     if (cython_) cython_->read_frame(object_, file_, registers.frame());
+  }
+
+  // The text at an address that goes into the first argument, or the second, if its length goes
+  // into the next: mov $x,%esi or %edx; push $x, pop %rsi or %rdx.
+  std::string text_near(std::string_view code, size_t at, uint64_t address, bool is_first) const {
+    const auto offset = offset_of(address);
+    const char mov = is_first ? '\xbe' : '\xba', pop = is_first ? '\x5e' : '\x5a';
+    const size_t from = at > kLengthDistance ? at - kLengthDistance : 0;
+    for (size_t i = from; offset && i < std::min(at + kLengthDistance, code.size() - 5); i++) {
+      const bool is_moved =
+          code[i] == mov && code.substr(i + 2, 3) == std::string_view("\0\0\0", 3);
+      const bool is_pushed = code[i] == '\x6a' && code[i + 2] == pop;
+      if (!is_moved && !is_pushed) continue;
+      const std::string_view text =
+          file_.from(*offset).text().substr(0, static_cast<uint8_t>(code[i + 1]));
+      if (is_name(text)) return std::string(text);
+    }
+    return "";
+  }
+
+  // A function of the module's own, by its slot.
+  void visit_slot(uint64_t address) {
+    const auto slot = slots_.find(address);
+    const auto function = slot == slots_.end() ? pointer_at(address) : slot->second.function;
+    if (function && *function != 0) visit(*function, is_small(*function));
   }
 
   // mov x(%rip),%reg with 64 bits.
@@ -275,7 +321,7 @@ class Reader {
   bool add_call(uint64_t caller, uint64_t target, const std::string& argument) {
     if (const auto slot = slot_of_stub(target)) return add_slot_call(caller, *slot, argument);
     if (!is_function(target)) return false;
-    calls_.push_back({caller, target, Function::kOther, argument});
+    calls_.push_back({caller, target, Function::kOther, argument, std::exchange(text_, {})});
     visit(target);
     return true;
   }
@@ -285,15 +331,16 @@ class Reader {
     if (slot == slots_.end()) {
       // Rust calls its own functions by slots, as -fno-plt does those of others.
       if (const auto own = pointer_at(address); own && is_function(*own)) {
-        calls_.push_back({caller, *own, Function::kOther, argument});
+        calls_.push_back({caller, *own, Function::kOther, argument, std::exchange(text_, {})});
         visit(*own);
         return true;
       }
       if (!cython_ || !is_writable(address)) return false;
-      calls_.push_back({caller, address, Function::kByVariable, argument});
+      calls_.push_back({caller, address, Function::kByVariable, argument, {}});
       return true;
     }
-    calls_.push_back({caller, slot->second.function, slot->second.kind, argument});
+    calls_.push_back(
+        {caller, slot->second.function, slot->second.kind, argument, std::exchange(text_, {})});
     visit(slot->second.function);
     return true;
   }
@@ -369,12 +416,39 @@ class Reader {
       }
       importers.insert(further.begin(), further.end());
     }
+    add_names_by_object(names);
     return names;
+  }
+
+  // Of a call of a function that only hands an object on to PyImport_Import: the text that it or
+  // one of the calls before it is given. What makes the text and calls that itself keeps the module
+  // for when it is needed (polars: pickle).
+  void add_names_by_object(std::vector<std::string>& names) const {
+    std::unordered_set<uint64_t> importers;
+    for (int round = 0; round <= kWrappers; round++) {
+      std::unordered_set<uint64_t> further;
+      for (size_t i = 0; i < calls_.size(); i++) {
+        const bool by_wrapper = importers.contains(calls_[i].callee);
+        if (!by_wrapper && calls_[i].kind != Function::kByObject) continue;
+        size_t from = i;
+        while (from > 0 && i - from < kCallsBetween && calls_[from].text.empty() &&
+               calls_[from - 1].caller == calls_[i].caller)
+          from--;
+        const std::string& name = calls_[from].text;
+        if (name.empty())
+          further.insert(calls_[i].caller);
+        else if (by_wrapper && std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(name);
+      }
+      importers.insert(further.begin(), further.end());
+    }
   }
 
   void add_statements(InitialCode& result) {
     ImportStatements statements = read_statements(steps_, addresses_, *cython_);
-    result.statements_known = result.known && statements.complete;
+    // Where others have Cython's own functions, a call of these is known by the names only.
+    const bool is_seen = has_statements_ || !cython_->empty();
+    result.statements_known = result.known && statements.complete && is_seen;
     for (std::string& name : statements.names) result.imported.push_back(std::move(name));
   }
 
@@ -390,12 +464,14 @@ class Reader {
   std::unordered_map<uint64_t, Slot> slots_;             // of the GOT
   std::vector<std::pair<uint64_t, uint64_t>> pointers_;  // by where they are stored
   bool pointers_are_read_ = false;
+  bool has_statements_ = false;
   std::unordered_set<uint64_t> visited_;
   std::vector<std::pair<uint64_t, bool>> waiting_;  // functions; whether PyInit
   std::vector<Call> calls_;
   std::vector<CodeStep> steps_;                        // of Cython modules
   std::vector<std::pair<size_t, uint64_t>> computed_;  // addresses, in the function that is read
   std::optional<size_t> interned_at_;                  // the last such call
+  std::string text_;                                   // given with its length to the next call
   std::unordered_set<uint64_t> addresses_;             // where such a module may put its strings
   std::vector<std::string> mentioned_;
   uint64_t left_ = kMaxCode;

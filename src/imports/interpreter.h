@@ -189,6 +189,7 @@ class Interpreter {
     Scope* scope;
     uint32_t line = 0;
     Ref returned = nullptr;
+    bool may_return = false;  // a value, in a branch that was skipped
   };
 
   // While it lives, what the running function raises by itself is its own decision about versions,
@@ -221,6 +222,7 @@ class Interpreter {
   Flow execute_import_from(const Stmt& statement);
   Flow execute_star_import(Ref module);
   Flow execute_raise(const Stmt& statement);
+  Flow raise_if_expected();
   Flow execute_function(const Stmt& statement);
   Flow execute_class(const Stmt& statement);
   Flow execute_augmented(const Stmt& statement);
@@ -229,7 +231,7 @@ class Interpreter {
   Flow execute_match(const Stmt& statement);
   std::optional<bool> handler_matches(const Handler& handler);
   void guess_names(Block block);
-  void forget_collected(Block block);
+  void forget_collected(Block block, bool only_empty = false);
   void note_skipped(Block block, uint32_t line, std::string_view why);
   void set_variable(Module& module, std::string_view name, Ref value);
   static bool mentions_loading(Block block);
@@ -286,6 +288,7 @@ class Interpreter {
   std::optional<ModulesInside> modules_inside(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
+  const std::string_view* name_of_loaded(Instance* value);
   Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);
   Ref ask_custom_finders(std::string_view name, Ref parent, bool before);
@@ -298,6 +301,7 @@ class Interpreter {
   // What `full`, which is `module`, gives for a name that it has not yet; null: it does not say.
   Ref import_served(Ref module, const std::string& full, std::string_view name);
   Ref load_by_custom(std::string_view name, Ref spec);
+  Ref execute_by_custom(Ref module, Instance* spec);
   Module* new_module(const ModuleSpec& spec);
   // The version of the one distribution that provides this package; for modules whose native part
   // tells __version__.

@@ -109,6 +109,7 @@ Ref spec_from_file(I& in, Ref, const A& a) {
   const std::string_view *name = text_of(a.get(0, "name")), *path = text_of(a.get(1, "location"));
   if (!name || !path) return in.opaque();
   Instance* spec = describe(in, *name, *path);
+  if (Ref loader = a.get(9, "loader")) spec->names["loader"] = loader;
   if (Ref search = a.get(9, "submodule_search_locations")) {
     spec->names["submodule_search_locations"] = search;
   } else if (const size_t slash = path->rfind('/');

@@ -334,6 +334,10 @@ Ref path_parent(I& in, Ref self, const A&) {
   const std::string_view* path = text_of(self);
   return path ? in.path(split_path(*path).first) : in.opaque();
 }
+Ref path_is_absolute(I& in, Ref self, const A&) {
+  const std::string_view* path = text_of(self);
+  return path ? in.boolean(path->starts_with("/")) : in.opaque();
+}
 Ref path_parents(I& in, Ref self, const A&) {
   if (!text_of(self)) return in.opaque();
   auto* result = in.list({}, Type::kTuple);
@@ -357,6 +361,16 @@ Ref path_suffix(I& in, Ref self, const A&) {
   if (!text_of(self)) return in.opaque();
   const std::string_view name = split_path(*text_of(self)).second;
   return in.string(name.substr(extension_at(name)));
+}
+Ref path_suffixes(I& in, Ref self, const A&) {
+  if (!text_of(self)) return in.opaque();
+  const std::string_view name = split_path(*text_of(self)).second;
+  auto* result = in.list({});
+  const size_t first = name.find_first_not_of('.');
+  for (size_t at = std::min(first, name.size()); (at = name.find('.', at)) != name.npos; at++)
+    if (!name.ends_with("."))
+      in.append(result, in.string(name.substr(at, name.find('.', at + 1) - at)));
+  return result;
 }
 Ref path_joinpath(I& in, Ref self, const A& a) {
   A all(in.arena(), {self});
@@ -490,12 +504,14 @@ constexpr ModelRow kRows[] = {
     {"Path.name()", path_name},
     {"Path.stem()", path_stem},
     {"Path.suffix()", path_suffix},
+    {"Path.suffixes()", path_suffixes},
     {"Path.joinpath", path_joinpath},
     {"Path.resolve", path_resolve},
     {"Path.absolute", path_self},
     {"Path.__enter__", path_self},
     {"Path.__exit__", returns_none},
     {"Path.expanduser", path_self},
+    {"Path.is_absolute", path_is_absolute},
     {"Path.as_posix", path_as_string},
     {"Path.__str__", path_as_string},
     {"Path.__fspath__", path_as_string},

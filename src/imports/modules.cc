@@ -199,6 +199,16 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
   return nullptr;
 }
 
+// A loader of the program's own may do more when the module is there (vtkmodules imports what goes
+// with it).
+Ref Interpreter::execute_by_custom(Ref module, Instance* spec) {
+  Instance* loader = as<Instance>(spec->names.get("loader"), Type::kInstance);
+  Ref method = loader ? class_attribute(loader->of, "exec_module") : nullptr;
+  if (!as<Function>(method, Type::kFunction)) return module;
+  return call(bind_method(method, loader, loader->of), Arguments(arena_, {module})) ? module
+                                                                                    : nullptr;
+}
+
 Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
   auto* spec = static_cast<Instance*>(value);
   // A file of Python's own kinds, whoever loads it.
@@ -206,7 +216,10 @@ Ref Interpreter::load_by_custom(std::string_view name, Ref value) {
       file && (file->kind == ModuleKind::kNative || file->path.ends_with(".py"))) {
     const auto status = tree().stat(file->path);
     file->name = name;
-    if (status && S_ISREG(status->mode)) return load_spec(*file);
+    if (status && S_ISREG(status->mode)) {
+      Ref module = load_spec(*file);
+      return module && file->kind == ModuleKind::kNative ? execute_by_custom(module, spec) : module;
+    }
   }
   Ref made = nullptr;
   if (Instance* object = as<Instance>(spec->names.get("loader"), Type::kInstance)) {
@@ -545,12 +558,21 @@ std::string Interpreter::library_of(std::string_view native_name) {
   return "";
 }
 
+// By which name it stands in sys.modules; null if by none. It may not tell itself (twisted.python).
+const std::string_view* Interpreter::name_of_loaded(Instance* value) {
+  const std::string_view* told = text_of(value->names.get("__name__"));
+  if (told && loaded_module(*told) == value) return told;
+  for (const auto& [name, module] : sys_modules_->items)
+    if (module == value) return text_of(name);
+  return nullptr;
+}
+
 // Of a module of a class of its own that stands in sys.modules (torch.backends): what it says of
 // the name is not known, and a file of that name is below it.
 Ref Interpreter::submodule_of_replaced(Ref value, std::string_view name) {
   Instance* package = as<Instance>(value, Type::kInstance);
-  const std::string_view* own = package ? text_of(package->names.get("__name__")) : nullptr;
-  if (!own || loaded_module(*own) != value) return nullptr;
+  const std::string_view* own = package ? name_of_loaded(package) : nullptr;
+  if (!own) return nullptr;
   const std::string full = fmt::format("{}.{}", *own, name);
   if (Ref known = loaded_module(full)) return known;
   return finder_.find(full, search_of(package, *own)) ? import_dotted(full) : nullptr;

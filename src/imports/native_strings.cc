@@ -28,6 +28,8 @@ constexpr uint64_t kMinTable = 32;
 constexpr uint64_t kMaxLengths = 1 << 16;  // of strings in a table
 constexpr size_t kMaxName = 200;
 constexpr size_t kMaxInflations = 4096;  // attempts: two bytes make a candidate
+// A module that each module of Cython makes; with the end of the string.
+constexpr std::string_view kCythonRuntime("cython_runtime\0", 15);
 
 struct Region {
   Bytes bytes;
@@ -266,14 +268,22 @@ bool imports_symbol(const elf::Object& object, std::string_view wanted) {
   return false;
 }
 
+// Its import statements, and hardly anything else, use that function; those of modules that share
+// Cython's own functions with others (since 3.2) go by a module of the package.
+bool is_of_cython(const elf::Object& object, const std::vector<Region>& data) {
+  if (imports_symbol(object, "PyImport_ImportModuleLevelObject")) return true;
+  return std::any_of(data.begin(), data.end(), [](const Region& region) {
+    return region.bytes.text().find(kCythonRuntime) != std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
   Collector out;
   const Regions regions(object, file);
   const std::vector<Region> data = regions.data();
-  // Cython's import statements, and hardly anything else, use it.
-  const bool cython = imports_symbol(object, "PyImport_ImportModuleLevelObject");
+  const bool cython = is_of_cython(object, data);
   const bool mypyc = is_of_mypyc(data);
   out.result.compiled_python = cython;
   for (const Region& region : data) {

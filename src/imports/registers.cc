@@ -166,6 +166,7 @@ void Registers::take_address(std::string_view code, size_t at, uint64_t address)
 
 void Registers::forget() {
   for (const unsigned number : {0U, 1U, 2U, 6U, 7U, 8U, 9U, 10U, 11U}) values_[number] = {};
+  values_[0] = {Value::kAddress, kState, 0};
   edx_ = r8d_ = r9d_ = {};
 }
 

@@ -21,8 +21,12 @@ class Registers {
   // `mov address(%rip),%reg` and `lea address(%rip),%reg`, whose displacement starts at `at`.
   void load(std::string_view code, size_t at, uint64_t address);
   void take_address(std::string_view code, size_t at, uint64_t address);
-  // Registers that a call may change are forgotten.
+  // Registers that a call may change are forgotten; what it returns may be the module's state.
   void forget();
+  // Variables and addresses in a state that a function returned: their distance from its begin,
+  // and this.
+  static constexpr uint64_t kState = uint64_t{1} << 62;
+  static constexpr bool is_in_state(uint64_t address) { return address >= kState; }
 
   // Of a call at `at`. The variable that the first argument was loaded from; 0: not known.
   uint64_t first(size_t at) const;

@@ -400,6 +400,56 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "    def __bool__(self):\n        self.ask()\n        return self.there\n"
                   "first = Asked('b')\nfor _ in range(20):\n    bool(first)\nif Asked('a'):\n    import m_a\nif first:\n    import m_x\n",
         "m_a.py": "", "m_x.py": ""},
+    # As pyvista's and pypdfium2's.
+    "tables that are joined, and parts of paths": {
+        "app.py": "from pathlib import Path\none, two = {'m_a': ('x', 'y')}, {'m_b': ('z',)}\n"
+                  "homes: dict[str, str] = {name: home for home, names in (one | two).items() for name in names}\n"
+                  "__import__(homes['y'])\n__import__(homes['z'])\n"
+                  "if not Path('./a.so').is_absolute():\n    import m_c\nif Path('/a').is_absolute():\n    import m_d\n"
+                  "if Path('/x/a.cpython-312.so').suffixes == ['.cpython-312', '.so']:\n    import m_e\n"
+                  "if Path('/x.d/.a').suffixes or Path('b.').suffixes == ['.']:\n    import m_x\n"
+                  "if '.so' in Path('/x.so/..a.b').suffixes:\n    import m_x\n",
+        **{f"m_{letter}.py": "" for letter in "abcdex"}},
+    # As triad's: what is asked is not known, and none of the answers is the program's end.
+    "a last resort that refuses": {
+        "app.py": "import os\nclass Odd(Exception): pass\ndef take(value, kind):\n    try:\n"
+                  "        if isinstance(value, kind):\n            import m_a\n        else:\n            raise Odd(value)\n"
+                  "    except Odd:\n        raise\n    except Exception as error:\n        raise Odd(str(value)) from error\n"
+                  "take(eval('1', dict(os.environ)), int)\nimport m_b\n",
+        "m_a.py": "", "m_b.py": ""},
+    # As unittest.mock and matplotlib._image.
+    "submodules that a package does not serve": {
+        "app.py": "from m_pkg import part\nfrom m_pkg import made, wanted\nimport m_b\n",
+        "m_pkg/__init__.py": "import os\ndef __getattr__(name):\n    if name == 'made':\n        return 1\n"
+                             "    if name == os.popen('echo wanted').read().strip():\n        return 2\n"
+                             "    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')\n",
+        "m_pkg/part.py": "import m_a\n", "m_a.py": "", "m_b.py": ""},
+    # As glfw's, that asks each library of its version.
+    "whether anything was found": {
+        "app.py": "import os\nfound, table = [], {}\nfor path in ['a', 'b']:\n    version = os.popen('echo 3').read()\n"
+                  "    if version >= '3':\n        found.append((version, path))\n        table[path] = version\n"
+                  "if not found or not table:\n    raise ImportError('none of them')\nimport m_a\n"
+                  "def told():\n    text = os.popen('echo 3').read()\n    if text:\n        return text\n    else:\n        return None\n"
+                  "if told() is None:\n    raise ImportError('nothing is told')\nimport m_b\n",
+        "m_a.py": "", "m_b.py": ""},
+    # As what twisted.python puts in its own place.
+    "a module that hides behind an object": {
+        "app.py": "from m_pkg import part\nimport m_b\n",
+        "m_pkg/__init__.py": "import sys\nclass Hidden:\n    def __init__(self, module):\n"
+                             "        object.__setattr__(self, 'module', module)\n    def __getattribute__(self, name):\n"
+                             "        return getattr(object.__getattribute__(self, 'module'), name)\n"
+                             "    def __setattr__(self, name, value):\n"
+                             "        setattr(object.__getattribute__(self, 'module'), name, value)\n"
+                             "sys.modules[__name__] = Hidden(sys.modules[__name__])\n",
+        "m_pkg/part.py": "import m_a\n", "m_a.py": "", "m_b.py": ""},
+    "a loader of a native module that does more": {
+        "app.py": "import importlib.util, sys\nfrom importlib.machinery import ExtensionFileLoader\n"
+                  "there = importlib.util.find_spec('_queue').origin\nclass More(ExtensionFileLoader):\n"
+                  "    def exec_module(self, module):\n        super().exec_module(module)\n        import m_a\n"
+                  "class Find:\n    def find_spec(self, name, path, target=None):\n        if name == 'n_pkg._queue':\n"
+                  "            return importlib.util.spec_from_file_location(name, there, loader=More(name, there))\n"
+                  "sys.meta_path.insert(0, Find())\nimport n_pkg._queue\nimport m_b\n",
+        "n_pkg/__init__.py": "", "m_a.py": "", "m_b.py": ""},
     # As anyio does: what its source tells type checkers is imported when it is asked for. Without `match`, which
     # Python 3.9 does not have.
     "names of the standard library that enum makes": {

@@ -46,31 +46,39 @@ TEST_CASE("initial code: what is imported at first, and not what a method would 
     return;
   }
   CHECK(code.known);
-  CHECK(code.imported ==
-        std::vector<std::string>{"plain", "package.module._C_API", "through.helper"});
+  CHECK(code.imported == std::vector<std::string>{"plain", "package.module._C_API",
+                                                  "through.helper", "home", "other_home",
+                                                  "by_text"});
   CHECK(code.mentioned == std::vector<std::string>{});
 
   std::vector<std::string> likely = likely_imports(
       read_native_strings(object, file->bytes()), "sample",
       {"plain.py", "only_later.py", "package/__init__.py", "package/module.py",
-       "through/__init__.py", "through/helper.py", "only/__init__.py", "only/later.py"});
+       "through/__init__.py", "through/helper.py", "only/__init__.py", "only/later.py", "home.py",
+       "other_home.py", "attribute.py", "other.py", "by_text.py", "never_at_once.py"});
   std::sort(likely.begin(), likely.end());
-  CHECK(likely == std::vector<std::string>{"package.module", "plain", "through.helper"});
+  CHECK(likely == std::vector<std::string>{"by_text", "home", "other_home", "package.module",
+                                           "plain", "through.helper"});
 }
 
 TEST_CASE(
-    "initial code: a definition inside of something else, whose function is given to another") {
-  const auto file = Tree().map(COHABIT_SAMPLE_RUST);
-  REQUIRE(file);
-  const elf::Object object = elf::parse(file->bytes());
-  if (object.machine != elf::EM_X86_64) return;
-  CHECK(read_initial_code(object, file->bytes()).imported ==
-        std::vector<std::string>{"plain", "package.module._C_API", "through.helper"});
+    "initial code: a definition inside of something else, whose function is given to another, and "
+    "one that is made") {
+  for (const char* path : {COHABIT_SAMPLE_RUST, COHABIT_SAMPLE_BUILT}) {
+    CAPTURE(path);
+    const auto file = Tree().map(path);
+    REQUIRE(file);
+    const elf::Object object = elf::parse(file->bytes());
+    if (object.machine != elf::EM_X86_64) return;
+    CHECK(read_initial_code(object, file->bytes()).imported ==
+          std::vector<std::string>{"plain", "package.module._C_API", "through.helper", "home",
+                                   "other_home", "by_text"});
+  }
 }
 
 TEST_CASE("initial code: import statements of Cython, however it keeps their names") {
-  for (const char* path :
-       {COHABIT_SAMPLE_CYTHON0, COHABIT_SAMPLE_CYTHON1, COHABIT_SAMPLE_CYTHON2}) {
+  for (const char* path : {COHABIT_SAMPLE_CYTHON0, COHABIT_SAMPLE_CYTHON1, COHABIT_SAMPLE_CYTHON2,
+                           COHABIT_SAMPLE_CYTHON3, COHABIT_SAMPLE_CYTHON4}) {
     CAPTURE(path);
     const auto file = Tree().map(path);
     REQUIRE(file);

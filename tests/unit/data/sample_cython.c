@@ -1,6 +1,8 @@
 /* An extension module that imports as those of Cython do; it is read by test_initial_code.cc, never
    loaded. TABLE tells how its strings are kept: 0 in entries with the variable (Cython 0.29), 1 in
-   such entries, made by a function in its frame (3.0), 2 in entries without (3.1). */
+   such entries, made by a function in its frame (3.0), 2 in entries without (3.1), 3 the same in a
+   state that functions return, 4 the same with the function that imports in another module (3.2).
+ */
 #include <stddef.h>
 
 typedef struct object object;
@@ -12,6 +14,9 @@ object* PyList_New(ptrdiff_t size);
 object* PyObject_GetAttr(object* module, object* name);
 int PyObject_SetAttr(object* module, object* name, object* value);
 int PyModuleDef_Init(void* definition);
+void* PyModule_GetState(void* module);
+object* PyImport_AddModule(const char* name);
+void* PyCapsule_GetPointer(object* capsule, const char* name);
 
 int kept; /* so that no call is a jump */
 
@@ -28,10 +33,19 @@ struct definition {
   void* more[3];
 };
 
-static struct {
+static struct state {
   object *globals, *list;
   object* strings[10];
 } state;
+#if TABLE == 3
+__attribute__((noinline)) static struct state* state_of(void) {
+  kept++;
+  return PyModule_GetState(NULL);
+}
+#define STRING(index) state_of()->strings[index]
+#else
+#define STRING(index) state.strings[index]
+#endif
 enum { kMain, kName, kTest, kLater, kNeighbour, kPackage, kPart, kPlain, kSys, kText };
 #define TEXTS(X)             \
   X(kMain, "__main__")       \
@@ -81,7 +95,7 @@ __attribute__((noinline)) static void make_strings(void) {
 #if TABLE == 0
   make(entries);
 #else
-  object** string = state.strings;
+  object** string = &STRING(0);
   const struct entry* entry = entries;
   __asm__("" : "+r"(entry)); /* real tables are too long to be unrolled */
   for (; entry->text; entry++) *string++ = PyUnicode_InternFromString(entry->text);
@@ -89,31 +103,39 @@ __attribute__((noinline)) static void make_strings(void) {
 }
 #endif
 
+#if TABLE == 4
+static object* (*shared)(object* name, object* names, ptrdiff_t count, object* package,
+                         object* globals, int level);
+#define import(name, names, level) shared(name, names, 1, NULL, NULL, level)
+#else
 /* __Pyx_Import */
 __attribute__((noinline)) static object* import(object* name, object* names, int level) {
   kept++;
   return PyImport_ImportModuleLevelObject(name, state.globals, state.list, names, level);
 }
+#endif
 
 /* Somebody has to call it first. */
 static int method(object* module) {
-  kept += import(state.strings[kLater], NULL, 0) != module;
+  kept += import(STRING(kLater), NULL, 0) != module;
   return kept;
 }
 
 static int execute(object* module) {
   make_strings();
-  kept += PyObject_SetAttr(module, state.strings[kName], state.strings[kMain]);
+#if TABLE == 4
+  shared = PyCapsule_GetPointer(PyImport_AddModule("cython_runtime"), "import");
+#endif
+  kept += PyObject_SetAttr(module, STRING(kName), STRING(kMain));
   kept += PyImport_ImportModule("types_of") != NULL;
-  kept += import(state.strings[kPlain], NULL, 0) != NULL;
+  kept += import(STRING(kPlain), NULL, 0) != NULL;
   object** list = (object**)PyList_New(1);
-  list[0] = state.strings[kPart];
-  object* package = import(state.strings[kPackage], (object*)list, 0);
-  kept += PyObject_SetAttr(module, state.strings[kPart],
-                           PyObject_GetAttr(package, state.strings[kPart]));
-  kept += import(state.strings[kNeighbour], NULL, 1) != NULL;
-  kept += import(state.strings[kSys], NULL, 0) != NULL;
-  return PyObject_SetAttr(module, state.strings[kTest], state.strings[kText]);
+  list[0] = STRING(kPart);
+  object* package = import(STRING(kPackage), (object*)list, 0);
+  kept += PyObject_SetAttr(module, STRING(kPart), PyObject_GetAttr(package, STRING(kPart)));
+  kept += import(STRING(kNeighbour), NULL, 1) != NULL;
+  kept += import(STRING(kSys), NULL, 0) != NULL;
+  return PyObject_SetAttr(module, STRING(kTest), STRING(kText));
 }
 
 static struct slot methods[] = {{0, method}};

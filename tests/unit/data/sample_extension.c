@@ -1,9 +1,14 @@
 /* An extension module whose code imports in several ways; it is read by test_initial_code.cc, never
-   loaded. The structs are those of CPython (Include/moduleobject.h), as far as they matter. */
+   loaded. The structs are those of CPython (Include/moduleobject.h), as far as they matter.
+   AS_RUST: as PyO3 does; AS_BUILT: PyInit makes the definition's slots. */
 #include <stddef.h>
+#include <stdlib.h>
 
 void* PyImport_ImportModule(const char* name);
 void* PyCapsule_Import(const char* name, int no_block);
+void* PyImport_Import(void* name);
+void* PyUnicode_FromStringAndSize(const char* text, ptrdiff_t size);
+void* PyObject_GetAttrString(void* object, const char* name);
 int PyModuleDef_Init(void* definition);
 
 int kept; /* so that no call is a jump */
@@ -30,8 +35,27 @@ __attribute__((noinline)) static void import(const char* name) {
   kept += PyImport_ImportModule(name) != NULL;
 }
 
+/* Two names: that of a module and that of something in it. */
+__attribute__((noinline)) static void take(const char* module, const char* name) {
+  kept += PyObject_GetAttrString(PyImport_ImportModule(module), name) != NULL;
+}
+
+/* Names with a length and no end. */
+static const char texts[] = "by_textnever_at_once";
+__attribute__((noinline)) static void import_object(void* name) {
+  kept += PyImport_Import(name) != NULL;
+}
+/* Kept for when it is needed; it is only looked at here. */
+__attribute__((noinline)) static void keep(void) {
+  kept += PyImport_Import(PyUnicode_FromStringAndSize(texts + 7, 13)) != NULL;
+}
+
 __attribute__((noinline)) static void prepare(void) {
   import("through.helper");
+  take("home", "attribute");
+  take("other_home", "other");
+  import_object(PyUnicode_FromStringAndSize(texts, 7));
+  if (kept < 0) keep();
   kept++;
 }
 
@@ -64,6 +88,19 @@ static struct {
 
 int PyInit_sample(void) {
   return make_module(&whole) + kept;
+}
+#elif defined(AS_BUILT)
+static struct definition definition = {{1}, "sample", NULL, 0, methods, NULL, {NULL}};
+__attribute__((visibility("default"))) int sample_execute(void* module) {
+  return execute(module) + kept;
+}
+
+int PyInit_sample(void) {
+  struct slot* slots = malloc(2 * sizeof *slots);
+  slots[0] = (struct slot){2, sample_execute};
+  slots[1] = (struct slot){0, NULL};
+  definition.slots = slots;
+  return PyModuleDef_Init(&definition) + kept;
 }
 #else
 static struct slot slots[] = {{1, NULL}, {2, execute}, {0, NULL}};
