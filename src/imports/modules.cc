@@ -183,9 +183,11 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
     if (!finder) continue;
     Ref method = class_attribute(finder->of, "find_spec");
     if (!method) continue;
+    // What it imports may import the name once more (setuptools' distutils). A finder that never
+    // ends so has means of its own against it, which may be unknown here.
+    constexpr std::ptrdiff_t kMostAtOnce = 2;
     const std::pair<Ref, std::string_view> question(finder, name);
-    if (std::find(asked_finders_.begin(), asked_finders_.end(), question) != asked_finders_.end())
-      continue;  // it imports what it is asked for
+    if (std::count(asked_finders_.begin(), asked_finders_.end(), question) >= kMostAtOnce) continue;
     asked_finders_.push_back(question);
     Ref spec = call(bind_method(method, finder, finder->of),
                     Arguments(arena_, {string(name), search ? search : none_, none_}));

@@ -388,6 +388,20 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "    def exec_module(self, module):\n        pass\n"
                   "sys.meta_path.insert(0, Made())\nfrom m_pkg import v_one\nimport m_pkg.v_two\nimport m_b\n",
         "m_pkg/__init__.py": "", "m_a.py": "", "m_b.py": ""},
+    # As setuptools' for distutils: what it imports clears the name and imports it.
+    "a finder that is asked again for what it is asked for": {
+        "app.py": "import importlib, sys\nfrom importlib.abc import Loader\nfrom importlib.util import spec_from_loader\n"
+                  "class Hook:\n    def find_spec(self, name, path, target=None):\n        if name != 'm_name':\n            return None\n"
+                  "        made = importlib.import_module('m_pkg.m_own')\n        class There(Loader):\n"
+                  "            def create_module(self, spec):\n                made.__name__ = 'm_name'\n                return made\n"
+                  "            def exec_module(self, module):\n                pass\n"
+                  "        return spec_from_loader('m_name', There(), origin=made.__file__)\n"
+                  "sys.meta_path.insert(0, Hook())\nimport m_name\nif m_name.own:\n    import m_a\n",
+        "m_pkg/__init__.py": "import importlib, sys\nsys.modules.pop('m_name', None)\nimportlib.import_module('m_name')\n"
+                             "import m_name.part\n",
+        "m_pkg/m_own/__init__.py": "own = True\n", "m_pkg/m_own/part.py": "import m_b\n",
+        "m_name/__init__.py": "own = False\nimport m_x\n", "m_name/part.py": "import m_x\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
     # What the plan does not know of it is no reason for the handler of somebody further up.
     "an error that is expected of another module": {
         "app.py": "try:\n    import m_a\nexcept AttributeError:\n    import m_x\n", "m_a.py": "import m_b\n",
