@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -92,7 +93,7 @@ class Judge {
   bool home_is_known(ImageId home, const CaptureGroup& group);
   void forget_unknown_families();
   void compare_copies(size_t group);
-  std::vector<std::pair<uint32_t, uint32_t>> functions_of_both(size_t group);
+  std::optional<CaptureFacts::Functions> functions_of_both(size_t group);
   Verdict verdict(const CaptureGroup& group) const;
   bool is_used_on_request(const CaptureGroup& group) const;
   bool by_design(const CaptureGroup& group, bool crossing) const;
@@ -297,25 +298,30 @@ bool Judge::is_used_on_request(const CaptureGroup& group) const {
 }
 
 // The exported functions of the family that the own provider and the other have, by their symbols.
-std::vector<std::pair<uint32_t, uint32_t>> Judge::functions_of_both(size_t index) {
-  constexpr size_t kEnough = 512;
+// Nothing: they are too many, or it is decided at run time what they are.
+std::optional<CaptureFacts::Functions> Judge::functions_of_both(size_t index) {
+  constexpr size_t kMost = 1000;
   const CaptureGroup& group = groups_[index];
   const Images& images = simulation_.images();
   const ImageId provider = process_.object(group.provider).image;
   const elf::Object& own = process_.image(group.own).elf;
   const bool is_cpp = !group.family.empty();
-  std::vector<std::pair<uint32_t, uint32_t>> functions;
+  CaptureFacts::Functions functions;
   const uint32_t count = symbol_count(own);
-  for (uint32_t i = 1; i < count && functions.size() < kEnough; i++) {
+  for (uint32_t i = 1; i < count; i++) {
     const elf::Sym symbol = own.symbols[i];
-    if (symbol.type() != elf::STT_FUNC || symbol.st_shndx == elf::SHN_UNDEF) continue;
+    const bool is_chosen = symbol.type() == elf::STT_GNU_IFUNC;
+    if ((symbol.type() != elf::STT_FUNC && !is_chosen) || symbol.st_shndx == elf::SHN_UNDEF)
+      continue;
     const std::string_view text = own.symbol_name(i);
     if (text.starts_with("_Z") != is_cpp) continue;
     const NameId name = images.find_name(text);
     if (name == kNone || !in_family(index, name)) continue;
     uint32_t at = images.first_definition(name);
     while (at != kNone && images.definition(at).image != provider) at = images.definition(at).next;
-    if (at != kNone) functions.emplace_back(i, images.definition(at).symbol);
+    if (at == kNone) continue;
+    if (is_chosen || functions.size() == kMost) return std::nullopt;
+    functions.emplace_back(i, images.definition(at).symbol);
   }
   return functions;
 }
@@ -326,12 +332,12 @@ void Judge::compare_copies(size_t index) {
   CaptureGroup& group = groups_[index];
   const ImageId own = process_.object(group.own).image;
   const ImageId provider = process_.object(group.provider).image;
-  const auto& homes = work_[index].homes;
-  const auto [known, is_new] = facts_.layouts.try_emplace(
-      {own, provider, group.family, std::set<ImageId>(homes.begin(), homes.end())});
+  const auto functions = functions_of_both(index);
+  if (!functions) return;
+  const auto [known, is_new] = facts_.layouts.try_emplace({own, provider, *functions});
   if (is_new)
-    known->second = compare_layouts(simulation_.images()[own], simulation_.images()[provider],
-                                    functions_of_both(index));
+    known->second =
+        compare_layouts(simulation_.images()[own], simulation_.images()[provider], *functions);
   group.layouts = known->second;
   if (group.layouts.is_same()) group.verdict = Verdict::kAlikeSplit;
 }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -79,9 +78,9 @@ struct CaptureFacts {
   explicit CaptureFacts(const Images& images) : families(images), definers(images) {}
   Families families;
   ClosureDefiners definers;
-  // By the two copies, the C++ family, and the homes of C names.
-  using Copies = std::tuple<ImageId, ImageId, std::string, std::set<ImageId>>;
-  std::map<Copies, LayoutComparison> layouts;
+  // By the two copies and the functions that are compared.
+  using Functions = std::vector<std::pair<uint32_t, uint32_t>>;
+  std::map<std::tuple<ImageId, ImageId, Functions>, LayoutComparison> layouts;
 };
 
 Captures find_captures(const ProcessView& process, CaptureFacts& facts);

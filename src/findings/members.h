@@ -2,14 +2,13 @@
 //
 // Two copies of a library that work on one object go well together as long as both lay it out
 // alike. No header is there to tell, but the code is: `mov 0x38(%rdi),%rax` reads the member at
-// 0x38. Of zlib 1.2.13's 31 exported functions that reach more than three members, all but none
-// reach those that 1.2.11 reaches (paddle 3.0.0; the mean overlap is 0.97), and a fifth those
-// of 1.2.8 (paddle 2.6.2; 0.42), where one was added at the front. Builds of one version by two
-// compilers overlap as little as two versions may: what is not alike here need not differ.
+// 0x38. Nearly all functions of zlib 1.2.13 reach the members that those of 1.2.11 reach
+// (paddle 3.0.0), and a fifth those of 1.2.8 (paddle 2.6.2), where one was added at the front
+// (bench/layouts). Builds of one version by two compilers overlap as little as two versions may:
+// what is not alike here need not differ. And what was not seen to its end is not alike.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -19,22 +18,29 @@ namespace cohabit {
 
 // What one function does.
 struct MembersReached {
-  std::vector<int32_t> offsets;       // from an object's start, rising; empty: not known
+  std::vector<int32_t> offsets;       // from an object's start, rising
   std::vector<int32_t> with_helpers;  // of what it calls that is not exported, too
   bool keeps_state = false;           // it touches what its library keeps for all its callers
+  bool is_whole = false;              // all of it was looked at, and of what it calls directly
 };
 
-// How the functions of two copies compare, of those that both have and that reach several members.
+// How the functions of two copies compare. Those with few members do not count among the rest, but
+// a member that has moved shows in them best.
 struct LayoutComparison {
-  uint32_t compared = 0;
-  uint32_t alike = 0;
-  uint32_t compared_with_helpers = 0;
-  uint32_t alike_with_helpers = 0;
-  bool keeps_state = false;  // one of the functions does
+  struct Share {
+    uint32_t compared = 0;
+    uint32_t alike = 0;
+    bool is_at_least(double part) const { return alike >= part * compared; }
+  };
+  Share itself, with_helpers;          // reach several members: most of them are the same
+  Share small;                         // reach a few: all of them are the same
+  int32_t reach = 0, other_reach = 0;  // the last member that any reaches
+  bool keeps_state = false;            // one of the functions does
+  bool is_whole = true;                // all of them are
 
   // Enough of them were seen, and nearly all do the same; what they share is in the objects.
   bool is_same() const;
-  bool is_known() const { return compared >= kFewest; }
+  bool is_known() const { return itself.compared >= kFewest; }
   static constexpr uint32_t kFewest = 8;
 };
 

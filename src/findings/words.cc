@@ -166,12 +166,12 @@ void describe_layouts(const Case& examined, const CaptureGroup& group, Finding& 
   Evidence row;
   row.kind = "layout";
   row.text = fmt::format(
-      "{} of {} functions reach the same members of their objects in {} and {}{}", layouts.alike,
-      layouts.compared, short_name(examined.process, group.own),
+      "{} of {} functions look for most members of their objects at the same places in {} and {}{}",
+      layouts.itself.alike, layouts.itself.compared, short_name(examined.process, group.own),
       short_name(examined.process, group.provider),
-      layouts.keeps_state ? ", and what they keep beside these is each copy's own" : "");
-  row.count = layouts.alike;
-  row.total = layouts.compared;
+      layouts.keeps_state ? "; they use data of their library too" : "");
+  row.count = layouts.itself.alike;
+  row.total = layouts.itself.compared;
   const auto says_so = [&](const Evidence& said) { return said.text == row.text; };
   if (std::none_of(finding.evidence.begin(), finding.evidence.end(), says_so))
     finding.evidence.push_back(std::move(row));
@@ -231,6 +231,13 @@ std::string when_imported(const Case& examined) {
     return fmt::format(" at {}{}", python::phase_name(examined.phase),
                        statement.empty() ? "" : fmt::format(" after `{}`", statement));
   return statement.empty() ? "" : fmt::format(" when `{}` runs", statement);
+}
+
+bool crosses_elsewhere(const Case& examined, ObjectId provider) {
+  const auto& groups = examined.captures.groups;
+  return std::any_of(groups.begin(), groups.end(), [&](const CaptureGroup& group) {
+    return group.verdict == Verdict::kVersionCrossing && group.provider == provider;
+  });
 }
 
 std::vector<std::vector<const CaptureGroup*>> merge_groups(const Case& examined, Verdict verdict,

@@ -22,6 +22,9 @@ std::string family_name(const ProcessView& process, const CaptureGroup& group);
 // "when `import a; import b` is run", or nothing when no imports are known.
 std::string when_imported(const Case& examined);
 
+// Whether it captures calls across versions (CB102), which tells its splits of C families too.
+bool crosses_elsewhere(const Case& examined, sim::ObjectId provider);
+
 // Findings made of groups that share a cause: one finding for each key.
 using GroupFilter = bool (*)(const CaptureGroup&);
 std::vector<std::vector<const CaptureGroup*>> merge_groups(const Case& examined, Verdict verdict,

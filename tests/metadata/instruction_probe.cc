@@ -1,7 +1,8 @@
 // Asked by test_instructions.py: the instructions of a part of a file, one a line.
 //   instruction_probe FILE OFFSET SIZE
 // Offset in the part, length, whether memory is touched, its base register or -1, whether it has an
-// index, its displacement, where a direct branch leads or -1.
+// index, its displacement, where a direct branch leads or -1, whether an operand counts from the
+// instruction, where that is, whether it is of this thread.
 #include <cstdio>
 #include <cstdlib>
 
@@ -20,9 +21,12 @@ int main(int argc, char** argv) {
   for (size_t at = 0; at < code.size();) {
     const Instruction one = cohabit::elf::read_instruction(code, at);
     const size_t next = at + (one.length ? one.length : 1);
-    std::printf("%zu %u %d %d %d %d %lld\n", at, one.length, one.operand == Instruction::kTouched,
+    std::printf("%zu %u %d %d %d %d %lld %d %lld %d\n", at, one.length,
+                one.operand == Instruction::kTouched,
                 one.base == Instruction::kNoRegister ? -1 : one.base, one.has_index,
-                one.displacement, one.branches ? static_cast<long long>(next) + one.branch : -1LL);
+                one.displacement, one.branches ? static_cast<long long>(next) + one.branch : -1LL,
+                one.from_instruction, static_cast<long long>(next) + one.displacement,
+                one.in_thread);
     at = next;
   }
   return 0;

@@ -1,7 +1,8 @@
 // How two libraries lay out the objects that their functions share, for bench/layouts.
 //   layout_probe ONE OTHER [TEXT]
-// Of the exported functions of both whose name contains TEXT: how many tell, how many of these are
-// alike, both with what they call too, whether state is kept, whether they pass for alike.
+// Of the exported functions of both whose name contains TEXT, one line of numbers: how many tell
+// and how many of these are alike, the same with helpers, the same of small ones, the last offsets
+// that are reached, whether state is kept, whether all was read, whether they pass for alike.
 #include <cstdio>
 #include <string_view>
 #include <unordered_map>
@@ -42,8 +43,9 @@ int main(int argc, char** argv) {
       functions.emplace_back(i, found->second);
   }
   const LayoutComparison compared = compare_layouts(images[one], images[other], functions);
-  std::printf("%u %u %u %u %d %d\n", compared.compared, compared.alike,
-              compared.compared_with_helpers, compared.alike_with_helpers, compared.keeps_state,
-              compared.is_same());
+  std::printf("%u %u %u %u %u %u %d %d %d %d %d\n", compared.itself.compared, compared.itself.alike,
+              compared.with_helpers.compared, compared.with_helpers.alike, compared.small.compared,
+              compared.small.alike, compared.reach, compared.other_reach, compared.keeps_state,
+              compared.is_whole, compared.is_same());
   return 0;
 }

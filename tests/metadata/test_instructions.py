@@ -50,17 +50,21 @@ def test_instructions_are_those_of_objdump(path: Path, build_dir: Path):
         ours[start + at] = rest
     listed = subprocess.run(["objdump", "-d", "-w", "-j", ".text", f"--stop-address={start + size}", path],
                             capture_output=True, text=True, check=True).stdout
-    instructions = operands = branches = 0
+    instructions = operands = branches = places = 0
     wrong = []
     for address, octets, text in re.findall(r"^ *([0-9a-f]+):\t((?:[0-9a-f]{2} )+) *\t(.*)$", listed, re.M):
         at, length = int(address, 16), len(octets.split())
         # objdump shows wait and what follows as one (fstcw); the last one may be cut.
         if octets.startswith("9b ") or at + 15 > start + size:
             continue
-        got_length, touches, base, has_index, displacement, branch = ours.get(at, [0] * 6)
+        got_length, touches, base, has_index, displacement, branch, counts, place, in_thread = ours.get(at, [0] * 9)
         instructions += 1
+        counted = re.search(r"\(%rip\).*# ([0-9a-f]+)", text)
         text = text.split("#")[0].split("<")[0].strip()
-        right = got_length == length
+        right = got_length == length and bool(counts) == bool(counted) and bool(in_thread) == ("%fs:" in text)
+        if counted:
+            places += 1
+            right &= start + place == int(counted[1], 16)
         # A vector of indexes is no index (gather), EVEX has units of its own.
         operand = None if octets.startswith("62 ") or "gather" in text else operand_of(text)
         if operand:
@@ -72,4 +76,4 @@ def test_instructions_are_those_of_objdump(path: Path, build_dir: Path):
         if not right:
             wrong.append((address, octets, text, ours.get(at)))
     assert not wrong, (len(wrong), wrong[:5])
-    assert instructions > 10_000 and operands > 2_000 and branches > 1_000
+    assert instructions > 10_000 and operands > 2_000 and branches > 1_000 and places > 100

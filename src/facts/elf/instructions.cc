@@ -8,7 +8,7 @@ namespace {
 // What follows an opcode, by its last byte.
 //   .  nothing                 m  a ModRM byte and what it asks for
 //   b  one byte                c  ModRM, one byte
-//   z  four bytes (66: two)    d  ModRM, four bytes (66: two)
+//   z  four bytes (66: two)    d  ModRM, four bytes (likewise)
 //   w  two bytes               e  three bytes (enter)
 //   v  mov: four bytes, eight with REX.W, two with 66
 //   o  an address of eight bytes (67: four)
@@ -88,7 +88,7 @@ class Reader {
   void read_vector_prefix(uint8_t first);
   bool read_operands();
   void read_memory();
-  size_t wide() const { return has_66_ ? 2 : 4; }
+  size_t wide() const { return has_66_ && !(rex_ & 8) ? 2 : 4; }
   bool touches_nothing() const;
 
   std::string_view code_;
@@ -163,6 +163,7 @@ void Reader::read_memory() {
     return;
   }
   const bool is_address = map_ == kFirst && opcode_ == 0x8d;
+  result_.branches_through = map_ == kFirst && opcode_ == 0xff && (named_ == 2 || named_ == 4);
   if (!touches_nothing())
     result_.operand = is_address ? Instruction::kAddress : Instruction::kTouched;
   bool has_base = true;
@@ -176,6 +177,8 @@ void Reader::read_memory() {
     result_.from_instruction = true;
   }
   if (has_base) result_.base = static_cast<uint8_t>(base | (rex_ & 1U) << 3);
+  result_.sets_frame = is_address && named_ == Instruction::kFramePointer && !(rex_ & 4) &&
+                       result_.base == Instruction::kStackPointer;
   if (mode == 1) {
     result_.displacement = signed_number(1);
     result_.is_scaled = is_evex_;
@@ -209,6 +212,7 @@ bool Reader::read_operands() {
       skip(2);
       return true;
     case 'e':
+      result_.sets_frame = true;
       skip(3);
       return true;
     case 'v':

@@ -6,12 +6,6 @@
 namespace cohabit::rules {
 namespace {
 
-bool crosses_elsewhere(const Case& examined, sim::ObjectId provider) {
-  for (const CaptureGroup& group : examined.captures.groups)
-    if (group.verdict == Verdict::kVersionCrossing && group.provider == provider) return true;
-  return false;
-}
-
 std::string headline(const Case& examined, const CaptureGroup& group) {
   const std::string own = short_name(examined.process, group.own);
   const std::string provider = short_name(examined.process, group.provider);

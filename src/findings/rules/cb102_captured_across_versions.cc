@@ -14,7 +14,9 @@ std::vector<const CaptureGroup*> with_companions(const Case& examined,
                                                  std::vector<const CaptureGroup*> groups) {
   const sim::ObjectId provider = groups.front()->provider;
   for (const CaptureGroup& group : examined.captures.groups) {
-    const bool same_cause = group.verdict == Verdict::kLiveSplit && group.family.empty();
+    const bool is_split =
+        group.verdict == Verdict::kLiveSplit || group.verdict == Verdict::kAlikeSplit;
+    const bool same_cause = is_split && group.family.empty();
     if (group.provider == provider && (same_cause || group.verdict == Verdict::kByDesign))
       groups.push_back(&group);
   }

@@ -10,6 +10,8 @@ std::vector<Finding> check(const Case& examined) {
   std::vector<Finding> findings;
   for (const auto& groups : merge_groups(examined, Verdict::kAlikeSplit, true)) {
     const CaptureGroup& group = *groups.front();
+    // Part of a capture across versions: told there.
+    if (group.family.empty() && crosses_elsewhere(examined, group.provider)) continue;
     Finding finding;
     const bool is_asleep = group.self() && group.entered_by.empty();
     finding.severity = is_asleep ? Severity::kNote : Severity::kWarning;
@@ -20,10 +22,14 @@ std::vector<Finding> check(const Case& examined) {
     describe_groups(examined, groups, finding);
     describe_provider(examined, group, finding);
     add_observed_end(examined, finding);
-    finding.help.push_back(
-        {"nothing needs to be done while both stay as they are; what takes the split away:", "",
-         Safety::kManual});
     advise(examined, groups, finding);
+    if (!examined.failed())
+      finding.help.insert(finding.help.begin(),
+                          {finding.help.empty()
+                               ? "nothing needs to be done while both stay as they are"
+                               : "nothing needs to be done while both stay as they are; what takes "
+                                 "the split away:",
+                           "", Safety::kManual});
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -36,10 +42,11 @@ const Rule kCb106 = {
     "alike-split",
     Severity::kWarning,
     "A family of functions is split between two copies that lay out their objects alike.",
-    "  As CB101, but the machine code of both copies reaches the same members of objects: of the\n"
-    "  exported functions that both have, nine in ten share most of the offsets that they read "
-    "and\n"
-    "  write. And none of them keeps anything outside of these objects.",
+    "  As CB101 or CB105, but the machine code of both copies looks for the members of objects at "
+    "the\n"
+    "  same places: of the exported functions that both have, nine in ten share most of the "
+    "offsets that\n"
+    "  they read and write. And nothing was seen in them that is kept outside of these objects.",
     "  It works while both stay as they are. An update of either package can change the layout, "
     "and\n"
     "  this becomes CB101.",
@@ -50,7 +57,11 @@ const Rule kCb106 = {
     "  Nothing needs to be done. What takes a split away is as for CB101.",
     "  x86-64 only; elsewhere the split is CB101. Builds of one version by different compilers "
     "can\n"
-    "  look as different as two versions do: then too. What the same members mean is not compared.",
+    "  look as different as two versions do: then too. What the same members mean is not compared, "
+    "nor\n"
+    "  how large objects are behind the last member that is reached; calls through tables of "
+    "functions\n"
+    "  are not followed.",
     check,
 };
 

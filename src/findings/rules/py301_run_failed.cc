@@ -30,7 +30,9 @@ std::string what_to_read(int status) {
 bool has_sleeping_split(const Case& examined) {
   const auto& groups = examined.captures.groups;
   return std::any_of(groups.begin(), groups.end(), [](const CaptureGroup& group) {
-    return group.verdict == Verdict::kLatentSplit && !group.entered_by.empty();
+    const bool is_split =
+        group.verdict == Verdict::kLatentSplit || group.verdict == Verdict::kAlikeSplit;
+    return is_split && !group.entered_by.empty();
   });
 }
 
@@ -50,7 +52,7 @@ std::vector<Finding> check(const Case& examined) {
   const bool suspicious = WIFSIGNALED(*examined.trace.exit_status) && has_sleeping_split(examined);
   finding.headline = fmt::format(
       "the run {}, and {}{}", how_it_ended(*examined.trace.exit_status),
-      suspicious ? "what is bound to two copies (CB105) may be why, if the program uses it"
+      suspicious ? "what is bound to two copies (CB105, CB106) may be why, if the program uses it"
                  : "nothing in its loading and binding explains it",
       when_imported(examined));
   finding.help.push_back({what_to_read(*examined.trace.exit_status), "", Safety::kManual});

@@ -1,0 +1,277 @@
+#include "findings/member_code.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "findings/symbols.h"
+
+namespace cohabit {
+namespace {
+
+using elf::Instruction;
+
+constexpr uint64_t kLongestFunction = 64 << 10;  // bytes that are looked at of one
+constexpr uint64_t kMostCode = 32 << 20;         // of one library
+constexpr size_t kMostFollowed = 256;            // functions that one calls, and these in turn
+constexpr size_t kMostOffsets = 4096;            // of one function, with its helpers
+// Relocations of x86-64 (System V ABI, table 4.9).
+constexpr uint32_t kAbsolute = 1, kGlobDat = 6, kJumpSlot = 7, kRelative = 8, kDtpMod = 16,
+                   kTpOff = 18, kTlsDesc = 36;
+
+template <class T>
+void make_set(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+bool is_function(const elf::Sym& symbol) {
+  return symbol.type() == elf::STT_FUNC && symbol.st_shndx != elf::SHN_UNDEF;
+}
+
+}  // namespace
+
+MemberCode::MemberCode(const elf::Object& elf, Bytes file)
+    : elf_(elf), file_(file.text()), bounds_(elf::read_function_bounds(file)) {
+  for (uint64_t i = 0; i < elf_.jmprel.size(); i++) read_relocation(elf_.jmprel[i]);
+  for (uint64_t i = 0; i < elf_.rela.size(); i++) read_relocation(elf_.rela[i]);
+  std::sort(pointers_.begin(), pointers_.end(),
+            [](const Pointer& a, const Pointer& b) { return a.place < b.place; });
+  const uint32_t count = symbol_count(elf_);
+  for (uint32_t i = 1; i < count; i++) {
+    const elf::Sym symbol = elf_.symbols[i];
+    if (!is_function(symbol)) continue;
+    uint64_t& size = exported_[symbol.st_value];
+    size = std::max(size, uint64_t{symbol.st_size});
+  }
+}
+
+// What a place in memory that is filled with the address of this symbol leads to. Functions of
+// others are told from their data by their use alone.
+MemberCode::Slot MemberCode::slot_of(uint32_t index) const {
+  const elf::Sym symbol = elf_.symbols[index];
+  if (is_function(symbol)) return {Kind::kFunction, symbol.st_value};
+  if (symbol.type() == elf::STT_GNU_IFUNC) return {Kind::kUnknown};
+  if (symbol.st_shndx == elf::SHN_UNDEF) return {Kind::kForeign};
+  return {Kind::kData, symbol.st_value};
+}
+
+bool MemberCode::is_state(const Slot& slot) const {
+  return slot.kind == Kind::kState || (slot.kind == Kind::kData && is_writable(slot.address));
+}
+
+void MemberCode::read_relocation(const elf::Rela& relocation) {
+  const uint64_t place = relocation.r_offset;
+  const bool is_relro = place - elf_.relro.address < elf_.relro.size;
+  switch (relocation.type()) {
+    case kGlobDat:
+    case kJumpSlot:
+      slots_.try_emplace(place, slot_of(relocation.symbol()));
+      return;
+    case kDtpMod:
+    case kTpOff:
+    case kTlsDesc:
+      slots_.try_emplace(place, Slot{Kind::kState});
+      return;
+    case kRelative:
+      if (is_relro)
+        pointers_.push_back({place, is_writable(static_cast<uint64_t>(relocation.r_addend))});
+      return;
+    case kAbsolute:
+      if (is_relro) pointers_.push_back({place, slot_of(relocation.symbol()).kind == Kind::kState});
+      return;
+    default:
+      return;
+  }
+}
+
+std::string_view MemberCode::bytes_at(uint64_t address, uint64_t size) const {
+  for (const elf::Phdr& segment : elf_.segments) {
+    const uint64_t in = address - segment.p_vaddr;
+    if (!(segment.p_flags & elf::PF_X) || in >= segment.p_filesz) continue;
+    const uint64_t offset = segment.p_offset + in;
+    if (offset >= file_.size()) return {};
+    return file_.substr(offset, std::min(size, segment.p_filesz - in));
+  }
+  return {};
+}
+
+// When relocation is over.
+bool MemberCode::is_writable(uint64_t address) const {
+  if (address - elf_.relro.address < elf_.relro.size) return false;
+  return std::any_of(elf_.segments.begin(), elf_.segments.end(), [&](const elf::Phdr& segment) {
+    return (segment.p_flags & elf::PF_W) && address - segment.p_vaddr < segment.p_memsz;
+  });
+}
+
+// By the pointers that stand there, one after the other or beside one word of something else.
+bool MemberCode::leads_to_state(uint64_t address) const {
+  constexpr uint64_t kTable = 1024, kGap = 2 * sizeof(uint64_t);
+  if (is_writable(address)) return true;
+  const auto is_before = [](const Pointer& one, uint64_t place) { return one.place < place; };
+  uint64_t reached = address;
+  for (auto next = std::lower_bound(pointers_.begin(), pointers_.end(), address, is_before);
+       next != pointers_.end() && next->place - reached <= kGap && next->place - address < kTable;
+       ++next) {
+    if (next->to_state) return true;
+    reached = next->place;
+  }
+  return false;
+}
+
+void MemberCode::follow_slot(const Slot& slot, bool is_branch, Function& function) const {
+  if (slot.kind == Kind::kFunction) function.callees.push_back(slot.address);
+  const bool to_state = slot.kind == Kind::kData && leads_to_state(slot.address);
+  if (to_state || slot.kind == Kind::kState || (slot.kind == Kind::kForeign && !is_branch))
+    function.reached.keeps_state = true;
+  if (slot.kind == Kind::kUnknown) function.reached.is_whole = false;
+}
+
+// A function, a part of one (.cold), or a stub of the PLT: `jmp *slot(%rip)`, behind endbr64 or
+// not.
+void MemberCode::follow(uint64_t target, Function& function) const {
+  if (exported_.contains(target)) {
+    function.callees.push_back(target);
+    return;
+  }
+  constexpr std::string_view kEndbr = "\xf3\x0f\x1e\xfa";
+  constexpr size_t kStub = 16;
+  std::string_view stub = bytes_at(target, kStub);
+  const size_t skipped = stub.starts_with(kEndbr) ? kEndbr.size() : 0;
+  const Instruction jump = elf::read_instruction(stub, skipped);
+  if (jump.branches_through && jump.from_instruction) {
+    const auto slot = slots_.find(target + skipped + jump.length +
+                                  static_cast<uint64_t>(int64_t{jump.displacement}));
+    if (slot != slots_.end()) return follow_slot(slot->second, true, function);
+  }
+  const elf::FunctionBounds* part = elf::function_at(bounds_, target);
+  if (part && target < part->end && part->end != UINT64_MAX) {
+    function.callees.push_back(part->begin);
+  } else {
+    function.reached.is_whole = false;
+  }
+}
+
+void MemberCode::look_at_target(const Instruction& one, uint64_t target, Function& function) const {
+  if (const auto slot = slots_.find(target); slot != slots_.end()) {
+    follow_slot(slot->second, one.branches_through, function);
+  } else if (is_code(target)) {
+    if (one.operand == Instruction::kAddress) follow(target, function);
+  } else if (one.branches_through) {
+    function.reached.is_whole = false;
+  } else {
+    function.reached.keeps_state |= leads_to_state(target);
+  }
+}
+
+void MemberCode::look_at_operand(const Instruction& one, uint64_t next, Function& function) const {
+  constexpr int32_t kStackGuard = 0x28;
+  if (one.operand == Instruction::kNone) return;
+  const bool has_base = one.base != Instruction::kNoRegister;
+  if (one.in_thread) {
+    function.reached.keeps_state |= has_base || one.displacement != kStackGuard;
+  } else if (one.from_instruction) {
+    look_at_target(one, next + static_cast<uint64_t>(int64_t{one.displacement}), function);
+  } else if (!has_base && one.operand == Instruction::kTouched) {
+    function.reached.is_whole = false;  // an address that is no position-independent code's
+  }
+}
+
+// Up to its end or what is no instruction.
+MemberCode::Function MemberCode::read_function(uint64_t address, uint64_t size) {
+  Function function;
+  MembersReached& reached = function.reached;
+  std::vector<int32_t>& offsets = reached.offsets;
+  std::vector<int32_t> in_frame;
+  bool has_frame = false;
+  const std::string_view code = bytes_at(address, std::min(size, kLongestFunction));
+  looked_at_ += code.size();
+  reached.is_whole = !code.empty() && code.size() == size && looked_at_ <= kMostCode;
+  if (looked_at_ > kMostCode) return function;
+  for (size_t at = 0; at < code.size();) {
+    const Instruction one = elf::read_instruction(code, at);
+    if (one.length == 0) {
+      reached.is_whole = false;
+      break;
+    }
+    at += one.length;
+    has_frame |= one.sets_frame;
+    look_at_operand(one, address + at, function);
+    if (one.branches) {
+      const uint64_t target = address + at + static_cast<uint64_t>(int64_t{one.branch});
+      if (target - address >= size) follow(target, function);
+    }
+    if (one.operand != Instruction::kTouched || one.has_index || one.is_scaled || one.in_thread ||
+        one.displacement < 0 || one.base == Instruction::kNoRegister ||
+        one.base == Instruction::kStackPointer)
+      continue;
+    (one.base == Instruction::kFramePointer ? in_frame : offsets).push_back(one.displacement);
+  }
+  if (!has_frame) offsets.insert(offsets.end(), in_frame.begin(), in_frame.end());
+  make_set(offsets);
+  make_set(function.callees);
+  if (offsets.size() > kMostOffsets) {
+    offsets.resize(kMostOffsets);
+    reached.is_whole = false;
+  }
+  return function;
+}
+
+// 0: not known.
+uint64_t MemberCode::size_of(uint64_t address) const {
+  const auto exported = exported_.find(address);
+  if (exported != exported_.end() && exported->second != 0) return exported->second;
+  const elf::FunctionBounds* found = elf::function_at(bounds_, address);
+  return found && found->begin == address && found->end != UINT64_MAX ? found->end - address : 0;
+}
+
+const MemberCode::Function& MemberCode::function(uint64_t address) {
+  const auto found = known_.find(address);
+  if (found != known_.end()) return found->second;
+  return known_.emplace(address, read_function(address, size_of(address))).first->second;
+}
+
+// The members of what it calls that is not exported, the state of all that it calls.
+MembersReached MemberCode::reached_by(uint32_t index) {
+  const elf::Sym symbol = elf_.symbols[index];
+  if (!is_function(symbol)) return {};
+  const Function& itself = function(symbol.st_value);
+  MembersReached reached = itself.reached;
+  // Not bound to one place in memory, and its relocations are those that are read here.
+  reached.is_whole &= elf_.type == elf::ET_DYN && !elf_.has_relr;
+  std::vector<int32_t>& all = reached.with_helpers = reached.offsets;
+  std::vector<uint64_t> helpers = itself.callees, others;
+  std::unordered_set<uint64_t> seen = {symbol.st_value};
+  const auto take = [&](std::vector<uint64_t>& work) -> const Function* {
+    const uint64_t address = work.back();
+    work.pop_back();
+    if (seen.size() > kMostFollowed) {
+      reached.is_whole = false;
+      return nullptr;
+    }
+    if (!seen.insert(address).second) return nullptr;
+    const Function& called = function(address);
+    reached.keeps_state |= called.reached.keeps_state;
+    reached.is_whole &= called.reached.is_whole;
+    return &called;
+  };
+  while (!helpers.empty()) {
+    if (exported_.contains(helpers.back())) {
+      others.push_back(helpers.back());
+      helpers.pop_back();
+    } else if (const Function* helper = take(helpers)) {
+      all.insert(all.end(), helper->reached.offsets.begin(), helper->reached.offsets.end());
+      helpers.insert(helpers.end(), helper->callees.begin(), helper->callees.end());
+      make_set(all);
+      if (all.size() > kMostOffsets) {
+        all.resize(kMostOffsets);
+        reached.is_whole = false;
+      }
+    }
+  }
+  while (!others.empty())
+    if (const Function* other = take(others))
+      others.insert(others.end(), other->callees.begin(), other->callees.end());
+  return reached;
+}
+
+}  // namespace cohabit
