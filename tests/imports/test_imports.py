@@ -388,6 +388,16 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "    def exec_module(self, module):\n        pass\n"
                   "sys.meta_path.insert(0, Made())\nfrom m_pkg import v_one\nimport m_pkg.v_two\nimport m_b\n",
         "m_pkg/__init__.py": "", "m_a.py": "", "m_b.py": ""},
+    # As lazy_loader reads skimage's stubs.
+    "names from a text that a visitor of syntax trees collects": {
+        "app.py": "from m_lazy import pi\nimport m_a\n",
+        "m_lazy.py": "import ast, importlib\nclass Visitor(ast.NodeVisitor):\n    def __init__(self):\n        self.homes = {}\n"
+                     "    def visit_ImportFrom(self, node):\n        for name in node.names:\n            self.homes[name.name] = node.module\n"
+                     "visitor = Visitor()\nvisitor.visit(ast.parse('from math import pi'))\ndef made(homes):\n"
+                     "    def __getattr__(name):\n        if name in homes:\n"
+                     "            return getattr(importlib.import_module(homes[name]), name)\n        raise AttributeError(name)\n"
+                     "    return __getattr__\n__getattr__ = made(visitor.homes)\n",
+        "m_a.py": ""},
     # As setuptools' for distutils: what it imports clears the name and imports it.
     "a finder that is asked again for what it is asked for": {
         "app.py": "import importlib, sys\nfrom importlib.abc import Loader\nfrom importlib.util import spec_from_loader\n"
