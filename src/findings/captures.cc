@@ -310,8 +310,9 @@ std::optional<CaptureFacts::Functions> Judge::functions_of_both(size_t index) {
   const uint32_t count = symbol_count(own);
   for (uint32_t i = 1; i < count; i++) {
     const elf::Sym symbol = own.symbols[i];
-    const bool is_chosen = symbol.type() == elf::STT_GNU_IFUNC;
-    if ((symbol.type() != elf::STT_FUNC && !is_chosen) || symbol.st_shndx == elf::SHN_UNDEF)
+    // Chosen at run time, or assembly that does not say what it is.
+    const bool is_unclear = symbol.type() == elf::STT_GNU_IFUNC || symbol.type() == elf::STT_NOTYPE;
+    if ((symbol.type() != elf::STT_FUNC && !is_unclear) || symbol.st_shndx == elf::SHN_UNDEF)
       continue;
     const std::string_view text = own.symbol_name(i);
     if (text.starts_with("_Z") != is_cpp) continue;
@@ -320,7 +321,7 @@ std::optional<CaptureFacts::Functions> Judge::functions_of_both(size_t index) {
     uint32_t at = images.first_definition(name);
     while (at != kNone && images.definition(at).image != provider) at = images.definition(at).next;
     if (at == kNone) continue;
-    if (is_chosen || functions.size() == kMost) return std::nullopt;
+    if (is_unclear || functions.size() == kMost) return std::nullopt;
     functions.emplace_back(i, images.definition(at).symbol);
   }
   return functions;

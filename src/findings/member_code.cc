@@ -1,6 +1,7 @@
 #include "findings/member_code.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 #include "findings/symbols.h"
@@ -49,14 +50,19 @@ MemberCode::MemberCode(const elf::Object& elf, Bytes file)
 // others are told from their data by their use alone.
 MemberCode::Slot MemberCode::slot_of(uint32_t index) const {
   const elf::Sym symbol = elf_.symbols[index];
+  const bool is_defined = symbol.st_shndx != elf::SHN_UNDEF;
   if (is_function(symbol)) return {Kind::kFunction, symbol.st_value};
   if (symbol.type() == elf::STT_GNU_IFUNC) return {Kind::kUnknown};
-  if (symbol.st_shndx == elf::SHN_UNDEF) return {Kind::kForeign};
+  const elf::Version* version = elf_.version_of(index);
+  if (!is_defined) return {version && version->hash != 0 ? Kind::kForeign : Kind::kUnknown};
+  // Assembly may leave out that it is a function.
+  if (is_code(symbol.st_value)) return {Kind::kFunction, symbol.st_value};
   return {Kind::kData, symbol.st_value};
 }
 
 bool MemberCode::is_state(const Slot& slot) const {
-  return slot.kind == Kind::kState || (slot.kind == Kind::kData && is_writable(slot.address));
+  const bool is_own_function = slot.kind == Kind::kFunction;
+  return !is_own_function && (slot.kind != Kind::kData || is_writable(slot.address));
 }
 
 void MemberCode::read_relocation(const elf::Rela& relocation) {
@@ -77,7 +83,7 @@ void MemberCode::read_relocation(const elf::Rela& relocation) {
         pointers_.push_back({place, is_writable(static_cast<uint64_t>(relocation.r_addend))});
       return;
     case kAbsolute:
-      if (is_relro) pointers_.push_back({place, slot_of(relocation.symbol()).kind == Kind::kState});
+      if (is_relro) pointers_.push_back({place, is_state(slot_of(relocation.symbol()))});
       return;
     default:
       return;
@@ -103,18 +109,14 @@ bool MemberCode::is_writable(uint64_t address) const {
   });
 }
 
-// By the pointers that stand there, one after the other or beside one word of something else.
+// By the pointers that stand there or little behind: where a table ends is not told.
 bool MemberCode::leads_to_state(uint64_t address) const {
-  constexpr uint64_t kTable = 1024, kGap = 2 * sizeof(uint64_t);
+  constexpr uint64_t kTable = 1024;
   if (is_writable(address)) return true;
   const auto is_before = [](const Pointer& one, uint64_t place) { return one.place < place; };
-  uint64_t reached = address;
   for (auto next = std::lower_bound(pointers_.begin(), pointers_.end(), address, is_before);
-       next != pointers_.end() && next->place - reached <= kGap && next->place - address < kTable;
-       ++next) {
+       next != pointers_.end() && next->place - address < kTable; ++next)
     if (next->to_state) return true;
-    reached = next->place;
-  }
   return false;
 }
 
@@ -144,7 +146,7 @@ void MemberCode::follow(uint64_t target, Function& function) const {
     if (slot != slots_.end()) return follow_slot(slot->second, true, function);
   }
   const elf::FunctionBounds* part = elf::function_at(bounds_, target);
-  if (part && target < part->end && part->end != UINT64_MAX) {
+  if (part && target - part->begin < size_of(part->begin)) {
     function.callees.push_back(part->begin);
   } else {
     function.reached.is_whole = false;
@@ -154,13 +156,34 @@ void MemberCode::follow(uint64_t target, Function& function) const {
 void MemberCode::look_at_target(const Instruction& one, uint64_t target, Function& function) const {
   if (const auto slot = slots_.find(target); slot != slots_.end()) {
     follow_slot(slot->second, one.branches_through, function);
-  } else if (is_code(target)) {
+  } else if (is_code(target) && !is_writable(target)) {
     if (one.operand == Instruction::kAddress) follow(target, function);
   } else if (one.branches_through) {
     function.reached.is_whole = false;
   } else {
     function.reached.keeps_state |= leads_to_state(target);
+    if (one.operand == Instruction::kAddress) function.tables.push_back(target);
   }
+}
+
+// Jump tables: what a `switch` leads to may be a part that lies elsewhere (.cold). Compilers write
+// 32-bit distances from the table's start.
+void MemberCode::follow_tables(uint64_t begin, uint64_t size, Function& function) const {
+  constexpr uint64_t kMostEntries = 1024;
+  for (const uint64_t table : function.tables)
+    for (const elf::Phdr& segment : elf_.segments) {
+      const uint64_t in = table - segment.p_vaddr;
+      if ((segment.p_flags & elf::PF_W) || in >= segment.p_filesz) continue;
+      for (uint64_t i = 0; i < kMostEntries; i++) {
+        const uint64_t at = segment.p_offset + in + i * sizeof(int32_t);
+        if (at + sizeof(int32_t) > file_.size()) break;
+        int32_t distance = 0;
+        std::memcpy(&distance, file_.data() + at, sizeof distance);
+        const uint64_t target = table + static_cast<uint64_t>(int64_t{distance});
+        if (!is_code(target)) break;
+        if (target - begin >= size) follow(target, function);
+      }
+    }
 }
 
 void MemberCode::look_at_operand(const Instruction& one, uint64_t next, Function& function) const {
@@ -182,7 +205,7 @@ MemberCode::Function MemberCode::read_function(uint64_t address, uint64_t size) 
   MembersReached& reached = function.reached;
   std::vector<int32_t>& offsets = reached.offsets;
   std::vector<int32_t> in_frame;
-  bool has_frame = false;
+  bool has_frame = false, jumps_by_register = false;
   const std::string_view code = bytes_at(address, std::min(size, kLongestFunction));
   looked_at_ += code.size();
   reached.is_whole = !code.empty() && code.size() == size && looked_at_ <= kMostCode;
@@ -195,6 +218,11 @@ MemberCode::Function MemberCode::read_function(uint64_t address, uint64_t size) 
     }
     at += one.length;
     has_frame |= one.sets_frame;
+    jumps_by_register |= one.branches_by_register;
+    // To reckon its distance from something else (-mcmodel=large).
+    const uint64_t place = address + at + static_cast<uint64_t>(int64_t{one.displacement});
+    if (one.operand == Instruction::kAddress && one.from_instruction && place - address < size)
+      reached.is_whole = false;
     look_at_operand(one, address + at, function);
     if (one.branches) {
       const uint64_t target = address + at + static_cast<uint64_t>(int64_t{one.branch});
@@ -206,6 +234,7 @@ MemberCode::Function MemberCode::read_function(uint64_t address, uint64_t size) 
       continue;
     (one.base == Instruction::kFramePointer ? in_frame : offsets).push_back(one.displacement);
   }
+  if (jumps_by_register) follow_tables(address, size, function);
   if (!has_frame) offsets.insert(offsets.end(), in_frame.begin(), in_frame.end());
   make_set(offsets);
   make_set(function.callees);
@@ -254,7 +283,7 @@ MembersReached MemberCode::reached_by(uint32_t index) {
     reached.is_whole &= called.reached.is_whole;
     return &called;
   };
-  while (!helpers.empty()) {
+  while (!helpers.empty() && reached.is_whole) {
     if (exported_.contains(helpers.back())) {
       others.push_back(helpers.back());
       helpers.pop_back();
@@ -268,7 +297,7 @@ MembersReached MemberCode::reached_by(uint32_t index) {
       }
     }
   }
-  while (!others.empty())
+  while (!others.empty() && reached.is_whole)
     if (const Function* other = take(others))
       others.insert(others.end(), other->callees.begin(), other->callees.end());
   return reached;

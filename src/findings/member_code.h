@@ -33,6 +33,7 @@ class MemberCode {
   struct Function {
     MembersReached reached;
     std::vector<uint64_t> callees;  // where they begin; rising
+    std::vector<uint64_t> tables;   // read-only data whose addresses it takes
   };
 
   void read_relocation(const elf::Rela& relocation);
@@ -45,6 +46,7 @@ class MemberCode {
   void look_at_target(const elf::Instruction& one, uint64_t target, Function& function) const;
   void look_at_operand(const elf::Instruction& one, uint64_t next, Function& function) const;
   void follow(uint64_t target, Function& function) const;
+  void follow_tables(uint64_t begin, uint64_t size, Function& function) const;
   void follow_slot(const Slot& slot, bool is_branch, Function& function) const;
   uint64_t size_of(uint64_t address) const;
   const Function& function(uint64_t address);

@@ -178,12 +178,16 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
   }
 }
 
-bool Interpreter::expects(std::string_view error) const {
+bool Interpreter::waits_for(std::string_view error, bool to_go_on) const {
   Class* type = as<Class>(builtins_.get(error), Type::kClass);
   Class* import_error_class = as<Class>(builtins_.get("ImportError"), Type::kClass);
   const bool import_error = type && import_error_class && derives_from(type, import_error_class);
-  for (const Expected& expected : catching_)
+  for (const Expected& expected : catching_) {
+    if (expected.here && expected.module_depth != module_depth_) continue;
+    const auto& passed_on = expected.passed_on;
     for (const std::string_view name : expected.errors) {
+      if (to_go_on && std::find(passed_on.begin(), passed_on.end(), name) != passed_on.end())
+        continue;
       const bool all = name.empty() || name == "Exception" || name == "BaseException";
       if (all && expected.module_depth == module_depth_) return true;
       if (all) continue;
@@ -193,6 +197,7 @@ bool Interpreter::expects(std::string_view error) const {
       Class* known = as<Class>(builtins_.get(name), Type::kClass);
       if (type && known && derives_from(type, known)) return true;
     }
+  }
   return false;
 }
 
@@ -204,7 +209,7 @@ Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* r
   Ref hook = name.starts_with("__") ? nullptr : module->names.get("__getattr__");
   if (hook) {
     const uint64_t guesses = guesses_;
-    const Catching catching(*this, {"AttributeError"});
+    const Catching catching(*this, {"AttributeError"}, true);
     Ref value = call(hook, Arguments(arena_, {string(name)}));
     if (value && value->type != Type::kOpaque && value->type != Type::kNone) {
       module->names[keep(name)] = value;

@@ -257,8 +257,9 @@ constexpr std::string_view kOtherBuiltins[] = {"BlockingIOError",
 bool Interpreter::is_known_to_be_unbound(std::string_view name) {
   const Module* module = current_module();
   if (!module || module->open || catching_.empty()) return false;
-  const auto& [errors, depth] = catching_.back();
-  if (depth != module_depth_ ||
+  const Expected& expected = catching_.back();
+  const auto& errors = expected.errors;
+  if (expected.module_depth != module_depth_ ||
       std::find(errors.begin(), errors.end(), "NameError") == errors.end())
     return false;
   if (std::binary_search(std::begin(kOtherBuiltins), std::end(kOtherBuiltins), name)) return false;

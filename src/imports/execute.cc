@@ -79,6 +79,15 @@ std::vector<std::string_view> errors_of(const Stmt& statement) {
   return names;
 }
 
+// Those that are raised again, or others for them.
+std::vector<std::string_view> passed_on_by(const Stmt& statement) {
+  std::vector<std::string_view> names;
+  for (const Handler& handler : statement.handlers)
+    if (!handler.body.empty() && handler.body.back()->kind == StmtKind::kRaise)
+      add_errors(handler.type, names);
+  return names;
+}
+
 constexpr int kMostRounds = 4096;
 constexpr int kMostUnsureRounds = 16;
 constexpr uint64_t kMostSteps = 40'000'000;
@@ -208,11 +217,32 @@ bool Interpreter::mentions_loading(Block block) {
   return false;
 }
 
+namespace {
+
+bool returns_value(Block block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) return false;
+    if (statement->kind == StmtKind::kReturn)
+      return !statement->exprs.empty() && statement->exprs[0] &&
+             statement->exprs[0]->kind != ExprKind::kNone;
+    const auto in_handlers = [](const Handler& one) { return returns_value(one.body); };
+    const auto in_cases = [](const Case& one) { return returns_value(one.body); };
+    return returns_value(statement->body) || returns_value(statement->orelse) ||
+           returns_value(statement->finally) ||
+           std::any_of(statement->handlers.begin(), statement->handlers.end(), in_handlers) ||
+           std::any_of(statement->cases.begin(), statement->cases.end(), in_cases);
+  });
+}
+
+}  // namespace
+
 void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why) {
   // A function of a module often gives names to that module: mxnet's setattr(module, ...), in a
   // loop over what its library tells.
   if (scope()->is_module() ? makes_names(block) : makes_names_elsewhere(block))
     current_module()->open = true;
+  guesses_++;
+  frames_.back().may_return |= returns_value(block);
   if (!mentions_loading(block)) return;
   frames_.back().line = line;
   undecided(std::string(why));
@@ -271,6 +301,8 @@ void Interpreter::forget_collected(Block block, bool only_empty) {
     if (!value || value == sys_modules_ || value == environment_) return;
     if (auto* items = as<Sequence>(value, Type::kList))
       items->open |= !only_empty || items->items.empty();
+    if (auto* items = as<Sequence>(value, Type::kSet); items && only_empty)
+      items->open |= items->items.empty();
     if (auto* items = as<Dict>(value, Type::kDict))
       items->open |= !only_empty || items->items.empty();
   };
@@ -295,23 +327,15 @@ void Interpreter::forget_collected(Block block, bool only_empty) {
 
 namespace {
 
-// `else: raise TypeError(...)`: programs do not come there. An import that is said to fail is an
-// answer like any other.
-bool refuses(Block block) {
-  if (block.empty() || block[0]->kind != StmtKind::kRaise) return false;
+// `else: raise TypeError(...)`: what it raises. Empty: an import that is said to fail, which is an
+// answer like any other, or nothing.
+std::string_view refusal(Block block) {
+  if (block.empty() || block[0]->kind != StmtKind::kRaise) return {};
   const Expr* error = block[0]->exprs.empty() ? nullptr : block[0]->exprs[0];
   if (error && error->kind == ExprKind::kCall) error = error->items[0];
-  return error && !error->text.ends_with("ImportError") && error->text != "ModuleNotFoundError";
-}
-
-bool returns_value(Block block) {
-  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
-    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) return false;
-    if (statement->kind == StmtKind::kReturn)
-      return !statement->exprs.empty() && statement->exprs[0] &&
-             statement->exprs[0]->kind != ExprKind::kNone;
-    return returns_value(statement->body) || returns_value(statement->orelse);
-  });
+  if (!error || error->text.ends_with("ImportError") || error->text == "ModuleNotFoundError")
+    return {};
+  return error->text;
 }
 
 }  // namespace
@@ -327,11 +351,12 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   guesses_++;
   if (guess_again(*statement.exprs[0]).value_or(false))
     return execute_guessed(statement.body, statement.line);
-  if (refuses(statement.orelse)) return execute_guessed(statement.body, statement.line);
+  // Programs do not come there, if nobody waits for it.
+  if (const auto error = refusal(statement.orelse); !error.empty() && !waits_for(error, true))
+    return execute_guessed(statement.body, statement.line);
   note_skipped(statement.body, statement.line, "condition");
   guess_names(statement.body);
   forget_collected(statement.body, true);
-  frames_.back().may_return |= returns_value(statement.body);
   return execute_guessed(statement.orelse, statement.line);
 }
 
@@ -514,7 +539,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
   if (statement.handlers.empty()) {
     flow = execute(statement.body);
   } else {
-    const Catching catching(*this, errors_of(statement));
+    const Catching catching(*this, errors_of(statement), passed_on_by(statement));
     flow = execute(statement.body);
   }
   if (flow == Flow::kRaise && raised_) {

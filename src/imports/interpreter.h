@@ -88,6 +88,7 @@ class Interpreter {
 
   // --- operations; null: raised
   Ref attribute(Ref object, std::string_view name);
+  Ref class_attribute(Class* type, std::string_view name, int depth = 0);
   // Null without raising when the attribute is certainly absent.
   Ref find_attribute(Ref object, std::string_view name, bool* raised);
   // All attributes are known; those of its class are added here:
@@ -169,12 +170,18 @@ class Interpreter {
   // Whether the program has a handler for this error around what runs now: one that names it, or
   // in the same module one that takes every error. Where it has none, an error that we think we see
   // is likelier a gap in what we know.
-  bool expects(std::string_view error) const;
+  bool expects(std::string_view error) const { return waits_for(error, false); }
   // While it lives, these errors are expected.
   class Catching {
    public:
-    Catching(Interpreter& in, std::vector<std::string_view> errors) : in_(in) {
-      in_.catching_.push_back({std::move(errors), in_.module_depth_});
+    // `here`: not what modules raise that are imported meanwhile.
+    Catching(Interpreter& in, std::vector<std::string_view> errors, bool here = false) : in_(in) {
+      in_.catching_.push_back({std::move(errors), in_.module_depth_, here, {}});
+    }
+    Catching(Interpreter& in, std::vector<std::string_view> errors,
+             std::vector<std::string_view> passed_on)
+        : Catching(in, std::move(errors)) {
+      in_.catching_.back().passed_on = std::move(passed_on);
     }
     ~Catching() { in_.catching_.pop_back(); }
     Catching(const Catching&) = delete;
@@ -268,7 +275,6 @@ class Interpreter {
   Ref instantiate(Class* type, const Arguments& arguments);
   Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
   Ref call_opaque(Opaque* callee, const Arguments& arguments);
-  Ref class_attribute(Class* type, std::string_view name, int depth = 0);
   Ref instance_attribute(Instance* object, std::string_view name, bool* raised);
   Ref module_attribute(Module* module, std::string_view name, bool* raised);
   Ref bind_method(Ref found, Ref self, Class* type);
@@ -359,7 +365,11 @@ class Interpreter {
   struct Expected {
     std::vector<std::string_view> errors;
     int module_depth;
+    bool here;
+    std::vector<std::string_view> passed_on;  // of these: by who expects them
   };
+  // `to_go_on`: not to pass it on.
+  bool waits_for(std::string_view error, bool to_go_on) const;
   std::vector<Expected> catching_;
   int module_depth_ = 0;
   size_t version_check_ = SIZE_MAX;  // the depth of frames at which a version was compared

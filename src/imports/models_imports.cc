@@ -109,7 +109,10 @@ Ref spec_from_file(I& in, Ref, const A& a) {
   const std::string_view *name = text_of(a.get(0, "name")), *path = text_of(a.get(1, "location"));
   if (!name || !path) return in.opaque();
   Instance* spec = describe(in, *name, *path);
-  if (Ref loader = a.get(9, "loader")) spec->names["loader"] = loader;
+  // Any other loads the file as Python does, for all that is known.
+  if (Instance* loader = as<Instance>(a.get(9, "loader"), Type::kInstance))
+    if (as<Function>(in.class_attribute(loader->of, "exec_module"), Type::kFunction))
+      spec->names["loader"] = loader;
   if (Ref search = a.get(9, "submodule_search_locations")) {
     spec->names["submodule_search_locations"] = search;
   } else if (const size_t slash = path->rfind('/');

@@ -441,6 +441,27 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "    except Odd:\n        raise\n    except Exception as error:\n        raise Odd(str(value)) from error\n"
                   "take(eval('1', dict(os.environ)), int)\nimport m_b\n",
         "m_a.py": "", "m_b.py": ""},
+    "a refusal that somebody waits for": {
+        "app.py": "import os\ndef seek():\n    if os.popen('false').read():\n        import m_x\n    else:\n"
+                  "        raise ValueError('none')\ntry:\n    seek()\nexcept ValueError:\n    import m_a\n",
+        "m_a.py": "", "m_x.py": ""},
+    "loaders that a program gives for a file": {
+        "app.py": "import sys\nfrom importlib.machinery import SourceFileLoader\n"
+                  "from importlib.util import module_from_spec, spec_from_file_location\nclass Own(SourceFileLoader):\n"
+                  "    def get_data(self, path):\n        return super().get_data(path)\n"
+                  "def load(name, loader):\n    path = __file__.replace('app.py', name + '.py')\n"
+                  "    spec = spec_from_file_location(name, path, loader=loader and loader(name, path))\n"
+                  "    module = sys.modules[name] = module_from_spec(spec)\n    spec.loader.exec_module(module)\n"
+                  "load('m_a', None)\nfrom m_a import value\nload('m_b', Own)\n",
+        "m_a.py": "value = 1\n", "m_b.py": "import m_c\n", "m_c.py": ""},
+    "a package that finds a name in what is not known": {
+        "app.py": "from m_pkg import one\nimport m_a\nfrom m_other import two\nimport m_b\n",
+        "m_pkg.py": "import os\nnames = os.popen('echo one two').read().split()\ndef __getattr__(name):\n    for known in names:\n"
+                    "        if known == name:\n            return 3\n    raise AttributeError(name)\n",
+        "m_other.py": "import os\nnames = os.popen('echo one two').read().split()\ndef __getattr__(name):\n    at = 0\n"
+                      "    while at < len(names):\n        if names[at] == name:\n            return 3\n        at += 1\n"
+                      "    raise AttributeError(name)\n",
+        "m_a.py": "", "m_b.py": ""},
     # As unittest.mock and matplotlib._image.
     "submodules that a package does not serve": {
         "app.py": "from m_pkg import part\nfrom m_pkg import made, wanted\nimport m_b\n",

@@ -53,7 +53,7 @@ constexpr std::string_view kTwoBytes =
 static_assert(kOneByte.size() == 256 && kTwoBytes.size() == 256);
 
 constexpr size_t kLongest = 15;
-enum Map : uint8_t { kFirst, kAfter0f, kAfter0f38, kAfter0f3a };
+enum Map : uint8_t { kFirst, kAfter0f, kAfter0f38, kAfter0f3a, kMapOfApx };
 
 class Reader {
  public:
@@ -136,9 +136,10 @@ bool Reader::read_opcode() {
   const uint8_t first = next();
   if (first == 0xc4 || first == 0xc5 || first == 0x62) {
     read_vector_prefix(first);
-    return map_ != kFirst;
+    return map_ != kFirst && map_ != kMapOfApx;
   }
   opcode_ = first;
+  if (first == 0x8f && at_ < code_.size() && (code_[at_] & 0x38) != 0) return false;  // XOP
   if (first != 0x0f) return true;
   opcode_ = next();
   map_ = opcode_ == 0x38 ? kAfter0f38 : opcode_ == 0x3a ? kAfter0f3a : kAfter0f;
@@ -158,6 +159,7 @@ void Reader::read_memory() {
   unsigned base = modrm & 7;
   named_ = modrm >> 3 & 7;
   if (mode == 3) {
+    result_.branches_by_register = map_ == kFirst && opcode_ == 0xff && named_ == 4;
     result_.sets_frame = map_ == kFirst && (rex_ & 8) &&
                          ((opcode_ == 0x89 && modrm == 0xe5) || (opcode_ == 0x8b && modrm == 0xec));
     return;
@@ -219,6 +221,7 @@ bool Reader::read_operands() {
       skip((rex_ & 8) ? 8 : wide());
       return true;
     case 'o':
+      result_.operand = Instruction::kTouched;
       skip(has_67_ ? 4 : 8);
       return true;
     case 'j':

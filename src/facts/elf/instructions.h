@@ -23,8 +23,9 @@ struct Instruction {
   int32_t displacement = 0;
   bool branches = false;  // a direct call or jump, by `branch` from the next instruction
   int32_t branch = 0;
-  bool branches_through = false;  // a call or jump to the address that the operand holds
-  bool sets_frame = false;        // %rbp becomes an address on the stack
+  bool branches_through = false;      // a call or jump to the address that the operand holds
+  bool branches_by_register = false;  // a jump to where a register says
+  bool sets_frame = false;            // %rbp becomes an address on the stack
 };
 
 // The instruction that begins at `at`.

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "findings/rules/rules.h"
 #include "findings/words.h"
 
@@ -13,7 +15,9 @@ std::vector<Finding> check(const Case& examined) {
     // Part of a capture across versions: told there.
     if (group.family.empty() && crosses_elsewhere(examined, group.provider)) continue;
     Finding finding;
-    const bool is_asleep = group.self() && group.entered_by.empty();
+    const bool is_asleep = std::all_of(groups.begin(), groups.end(), [](const CaptureGroup* one) {
+      return one->self() && one->entered_by.empty();
+    });
     finding.severity = is_asleep ? Severity::kNote : Severity::kWarning;
     finding.headline =
         fmt::format("{} is split between two copies that lay out their objects alike, {} and {}{}",
