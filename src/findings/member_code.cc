@@ -1,10 +1,10 @@
 #include "findings/member_code.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
 #include "findings/symbols.h"
+#include "imports/code_addresses.h"
 
 namespace cohabit {
 namespace {
@@ -15,9 +15,6 @@ constexpr uint64_t kLongestFunction = 64 << 10;  // bytes that are looked at of 
 constexpr uint64_t kMostCode = 32 << 20;         // of one library
 constexpr size_t kMostFollowed = 256;            // functions that one calls, and these in turn
 constexpr size_t kMostOffsets = 4096;            // of one function, with its helpers
-// Relocations of x86-64 (System V ABI, table 4.9).
-constexpr uint32_t kAbsolute = 1, kGlobDat = 6, kJumpSlot = 7, kRelative = 8, kDtpMod = 16,
-                   kTpOff = 18, kTlsDesc = 36;
 
 template <class T>
 void make_set(std::vector<T>& values) {
@@ -67,23 +64,22 @@ bool MemberCode::is_state(const Slot& slot) const {
 
 void MemberCode::read_relocation(const elf::Rela& relocation) {
   const uint64_t place = relocation.r_offset;
-  const bool is_relro = place - elf_.relro.address < elf_.relro.size;
   switch (relocation.type()) {
-    case kGlobDat:
-    case kJumpSlot:
+    case elf::R_X86_64_GLOB_DAT:
+    case elf::R_X86_64_JUMP_SLOT:
       slots_.try_emplace(place, slot_of(relocation.symbol()));
       return;
-    case kDtpMod:
-    case kTpOff:
-    case kTlsDesc:
+    case elf::R_X86_64_DTPMOD64:
+    case elf::R_X86_64_TPOFF64:
+    case elf::R_X86_64_TLSDESC:
       slots_.try_emplace(place, Slot{Kind::kState});
       return;
-    case kRelative:
-      if (is_relro)
+    case elf::R_X86_64_RELATIVE:
+      if (is_relro(place))
         pointers_.push_back({place, is_writable(static_cast<uint64_t>(relocation.r_addend))});
       return;
-    case kAbsolute:
-      if (is_relro) pointers_.push_back({place, is_state(slot_of(relocation.symbol()))});
+    case elf::R_X86_64_64:
+      if (is_relro(place)) pointers_.push_back({place, is_state(slot_of(relocation.symbol()))});
       return;
     default:
       return;
@@ -103,10 +99,7 @@ std::string_view MemberCode::bytes_at(uint64_t address, uint64_t size) const {
 
 // When relocation is over.
 bool MemberCode::is_writable(uint64_t address) const {
-  if (address - elf_.relro.address < elf_.relro.size) return false;
-  return std::any_of(elf_.segments.begin(), elf_.segments.end(), [&](const elf::Phdr& segment) {
-    return (segment.p_flags & elf::PF_W) && address - segment.p_vaddr < segment.p_memsz;
-  });
+  return !is_relro(address) && python::has_rights(elf_, address, elf::PF_W);
 }
 
 // By the pointers that stand there or little behind: where a table ends is not told.
@@ -170,20 +163,17 @@ void MemberCode::look_at_target(const Instruction& one, uint64_t target, Functio
 // 32-bit distances from the table's start.
 void MemberCode::follow_tables(uint64_t begin, uint64_t size, Function& function) const {
   constexpr uint64_t kMostEntries = 1024;
-  for (const uint64_t table : function.tables)
-    for (const elf::Phdr& segment : elf_.segments) {
-      const uint64_t in = table - segment.p_vaddr;
-      if ((segment.p_flags & elf::PF_W) || in >= segment.p_filesz) continue;
-      for (uint64_t i = 0; i < kMostEntries; i++) {
-        const uint64_t at = segment.p_offset + in + i * sizeof(int32_t);
-        if (at + sizeof(int32_t) > file_.size()) break;
-        int32_t distance = 0;
-        std::memcpy(&distance, file_.data() + at, sizeof distance);
-        const uint64_t target = table + static_cast<uint64_t>(int64_t{distance});
-        if (!is_code(target)) break;
-        if (target - begin >= size) follow(target, function);
-      }
+  for (const uint64_t table : function.tables) {
+    const auto offset = python::offset_of(elf_, table);
+    if (!offset || python::has_rights(elf_, table, elf::PF_W)) continue;
+    for (uint64_t i = 0; i < kMostEntries; i++) {
+      const auto distance = Bytes(file_).read<int32_t>(*offset + i * sizeof(int32_t));
+      if (!distance) break;
+      const uint64_t target = table + static_cast<uint64_t>(int64_t{*distance});
+      if (!is_code(target)) break;
+      if (target - begin >= size) follow(target, function);
     }
+  }
 }
 
 void MemberCode::look_at_operand(const Instruction& one, uint64_t next, Function& function) const {

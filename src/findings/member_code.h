@@ -40,6 +40,7 @@ class MemberCode {
   Slot slot_of(uint32_t symbol) const;
   bool is_state(const Slot& slot) const;
   std::string_view bytes_at(uint64_t address, uint64_t size) const;
+  bool is_relro(uint64_t address) const { return address - elf_.relro.address < elf_.relro.size; }
   bool is_writable(uint64_t address) const;
   bool is_code(uint64_t address) const { return !bytes_at(address, 1).empty(); }
   bool leads_to_state(uint64_t address) const;

@@ -299,12 +299,9 @@ void Interpreter::forget_collected(Block block, bool only_empty) {
     if (expression.kind != ExprKind::kName) return;
     const Ref value = find_name(expression.text);
     if (!value || value == sys_modules_ || value == environment_) return;
-    if (auto* items = as<Sequence>(value, Type::kList))
-      items->open |= !only_empty || items->items.empty();
-    if (auto* items = as<Sequence>(value, Type::kSet); items && only_empty)
-      items->open |= items->items.empty();
-    if (auto* items = as<Dict>(value, Type::kDict))
-      items->open |= !only_empty || items->items.empty();
+    if (only_empty) return open_if_empty(value);
+    if (auto* items = as<Sequence>(value, Type::kList)) items->open = true;
+    if (auto* items = as<Dict>(value, Type::kDict)) items->open = true;
   };
   for (const Stmt* statement : block) {
     for (const Expr* expression : statement->exprs)

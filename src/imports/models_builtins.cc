@@ -62,20 +62,12 @@ Ref model_hasattr(I& in, Ref, const A& a) {
   return in.boolean(true);
 }
 
-// What it may fill when a method of it runs whose name is not known (lazy_loader reads a stub so,
-// by an ast.NodeVisitor).
-void open_empty_collections(Instance& instance) {
-  for (const auto& [name, value] : instance.names) {
-    if (auto* items = as<Dict>(value, Type::kDict)) items->open |= items->items.empty();
-    for (const Type type : {Type::kList, Type::kSet})
-      if (auto* items = as<Sequence>(value, type)) items->open |= items->items.empty();
-  }
-}
-
 Ref model_getattr(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(1));
   if (!a.get(0) || !name) {
-    if (auto* instance = as<Instance>(a.get(0), Type::kInstance)) open_empty_collections(*instance);
+    // A method of it, and what that may fill (lazy_loader reads a stub so, by an ast.NodeVisitor).
+    if (auto* instance = as<Instance>(a.get(0), Type::kInstance))
+      for (const auto& [attribute, value] : instance->names) open_if_empty(value);
     return in.opaque();
   }
   bool raised = false;

@@ -208,6 +208,12 @@ inline const std::string_view* text_of(Ref value) {
     return &static_cast<const Str*>(value)->text;
   return nullptr;
 }
+// A list, set or dictionary that has nothing yet may be filled out of sight.
+inline void open_if_empty(Ref value) {
+  if (auto* items = as<Dict>(value, Type::kDict)) items->open |= items->items.empty();
+  for (const Type type : {Type::kList, Type::kSet})
+    if (auto* items = as<Sequence>(value, type)) items->open |= items->items.empty();
+}
 inline Sequence* sequence_of(Ref value) {
   if (!value) return nullptr;
   const bool is =
