@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "facts/elf/addresses.h"
 #include "findings/symbols.h"
-#include "imports/code_addresses.h"
 
 namespace cohabit {
 namespace {
@@ -99,7 +99,7 @@ std::string_view MemberCode::bytes_at(uint64_t address, uint64_t size) const {
 
 // When relocation is over.
 bool MemberCode::is_writable(uint64_t address) const {
-  return !is_relro(address) && python::has_rights(elf_, address, elf::PF_W);
+  return !is_relro(address) && elf::has_rights(elf_, address, elf::PF_W);
 }
 
 // By the pointers that stand there or little behind: where a table ends is not told.
@@ -164,8 +164,8 @@ void MemberCode::look_at_target(const Instruction& one, uint64_t target, Functio
 void MemberCode::follow_tables(uint64_t begin, uint64_t size, Function& function) const {
   constexpr uint64_t kMostEntries = 1024;
   for (const uint64_t table : function.tables) {
-    const auto offset = python::offset_of(elf_, table);
-    if (!offset || python::has_rights(elf_, table, elf::PF_W)) continue;
+    const auto offset = elf::offset_of(elf_, table);
+    if (!offset || elf::has_rights(elf_, table, elf::PF_W)) continue;
     for (uint64_t i = 0; i < kMostEntries; i++) {
       const auto distance = Bytes(file_).read<int32_t>(*offset + i * sizeof(int32_t));
       if (!distance) break;

@@ -403,8 +403,9 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
       return call_function(static_cast<Function*>(callee), arguments);
     case Type::kMethod: {
       auto* method = static_cast<Method*>(callee);
-      Arguments all(arena_, {method->self});
-      all.positional.reserve(1 + arguments.positional.size());
+      const CallArguments with_self(*this);
+      Arguments& all = *with_self;
+      all.positional.push_back(method->self);
       all.positional.insert(all.positional.end(), arguments.positional.begin(),
                             arguments.positional.end());
       all.keywords.assign(arguments.keywords.begin(), arguments.keywords.end());
@@ -492,6 +493,43 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   return result;
 }
 
+Interpreter::RunningScope::RunningScope(Interpreter& in) : in_(in) {
+  if (in.spare_scopes_.empty()) {
+    scope_ = in.make<Scope>();
+    return;
+  }
+  scope_ = in.spare_scopes_.back();
+  in.spare_scopes_.pop_back();
+}
+
+Interpreter::RunningScope::~RunningScope() {
+  if (scope_->captured) return;
+  scope_->clear();
+  in_.spare_scopes_.push_back(scope_);
+}
+
+Scope* Interpreter::capture(Scope* current) {
+  Scope* around = current->defining || current->is_module() ? current->outer : current;
+  for (Scope* scope = around; scope && !scope->captured; scope = scope->outer)
+    scope->captured = true;
+  return around;
+}
+
+Interpreter::CallArguments::CallArguments(Interpreter& in)
+    : in_(in),
+      arguments_(in.calls_ < in.call_arguments_.size()
+                     ? in.call_arguments_[in.calls_]
+                     : in.call_arguments_.emplace_back(in.arena_)) {
+  in.calls_++;
+}
+
+Interpreter::CallArguments::~CallArguments() {
+  arguments_.positional.clear();
+  arguments_.keywords.clear();
+  arguments_.open = false;
+  in_.calls_--;
+}
+
 Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
   Block body;
   if (function->statement) {
@@ -503,15 +541,15 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
     }
     if (function->is_generator) return opaque_;
   }
-  auto* scope = make<Scope>();
+  const RunningScope scope(*this);
   scope->module = function->module;
   scope->outer = function->outer;
   scope->owner = function->owner;
-  bind_parameters(function, arguments, scope);
+  bind_parameters(function, arguments, scope.get());
   if (!arguments.positional.empty()) scope->self = arguments.positional[0];
   const bool outermost = step_limit_ == 0;
   if (outermost) step_limit_ = steps_ + kStepsPerCall;
-  frames_.push_back({scope, function->statement ? function->statement->line : 0, nullptr});
+  frames_.push_back({scope.get(), function->statement ? function->statement->line : 0, nullptr});
   Ref result = none_;
   if (function->lambda) {
     result = evaluate(*function->lambda->items[0]);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "imports/code_addresses.h"
+#include "facts/elf/addresses.h"
 #include "imports/module_name.h"
 
 namespace cohabit::python {
@@ -26,11 +26,11 @@ constexpr size_t kMaxPlaced = 8;  // tables of one module; there is one, or a fe
 constexpr size_t kMaxShift = 16;  // zeros that align the lengths
 
 bool is_writable(const elf::Object& object, uint64_t address) {
-  return has_rights(object, address, elf::PF_W);
+  return elf::has_rights(object, address, elf::PF_W);
 }
 
 std::optional<Bytes> bytes_at(const elf::Object& object, Bytes file, uint64_t address) {
-  const auto offset = offset_of(object, address);
+  const auto offset = elf::offset_of(object, address);
   return offset ? std::optional(file.from(*offset)) : std::nullopt;
 }
 

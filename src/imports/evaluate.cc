@@ -668,8 +668,7 @@ Ref Interpreter::lambda(const Expr& expression) {
   function->lambda = &expression;
   function->parameters = expression.parameters;
   function->module = current_module();
-  Scope* current = scope();
-  function->outer = current->is_module() ? nullptr : current->defining ? current->outer : current;
+  function->outer = capture(scope());
   for (const Parameter& parameter : expression.parameters) {
     Ref value = parameter.initial ? evaluate(*parameter.initial) : nullptr;
     if (parameter.initial && !value) return nullptr;
@@ -734,12 +733,12 @@ bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* re
 Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   auto* result = make<Sequence>(expression.kind == ExprKind::kSetComp ? Type::kSet : Type::kList);
   auto* dict = make<Dict>();
-  auto* inner = make<Scope>();
+  const RunningScope inner(*this);
   inner->module = current_module();
   inner->outer = scope()->is_module() ? nullptr : scope();
   inner->owner = scope()->owner;
   inner->self = scope()->self;
-  frames_.push_back({inner, frames_.back().line});
+  frames_.push_back({inner.get(), frames_.back().line});
   const bool fine = comprehend(expression, 0, result, dict);
   frames_.pop_back();
   if (!fine) return nullptr;
@@ -777,12 +776,11 @@ bool Interpreter::gather_arguments(const Expr& expression, Arguments& arguments)
 Ref Interpreter::evaluate_call(const Expr& expression) {
   Ref callee = evaluate(*expression.items[0]);
   if (!callee) return nullptr;
-  Arguments arguments(arena_);
-  arguments.positional.reserve(expression.items.size() - 1);
-  if (!gather_arguments(expression, arguments)) return nullptr;
+  const CallArguments arguments(*this);
+  if (!gather_arguments(expression, *arguments)) return nullptr;
   const uint32_t line = frames_.back().line;
   frames_.back().line = expression.line;
-  Ref result = call(callee, arguments);
+  Ref result = call(callee, *arguments);
   frames_.back().line = line;
   return result;
 }

@@ -20,59 +20,6 @@ void add_errors(const Expr* type, std::vector<std::string_view>& names) {
   }
 }
 
-// Whether code makes names that its text does not show.
-bool makes_names(const Expr* expression) {
-  if (!expression) return false;
-  if (expression->kind == ExprKind::kName)
-    for (const char* name : {"globals", "setattr", "exec", "vars", "locals"})
-      if (expression->text == name) return true;
-  return std::any_of(expression->items.begin(), expression->items.end(), makes_names);
-}
-
-// Whether `test` holds for a statement of the block or of the blocks in it.
-template <class Test>
-bool has_statement(Block block, const Test& test) {
-  return std::any_of(block.begin(), block.end(), [&](const Stmt* statement) {
-    return test(*statement) || has_statement(statement->body, test) ||
-           has_statement(statement->orelse, test);
-  });
-}
-
-template <class Test>
-bool has_expression(Block block, const Test& test) {
-  return has_statement(block, [&](const Stmt& statement) {
-    return std::any_of(statement.exprs.begin(), statement.exprs.end(), test);
-  });
-}
-
-bool imports_all(const Stmt& statement) {
-  return statement.kind == StmtKind::kImportFrom && !statement.aliases.empty() &&
-         statement.aliases[0].name == "*";
-}
-
-bool makes_names(Block block) {
-  return has_expression(block, [](const Expr* item) { return makes_names(item); }) ||
-         has_statement(block, imports_all);
-}
-
-// Of code inside a function: only what gives names to others than its own object.
-bool makes_names_elsewhere(const Expr* expression) {
-  if (!expression) return false;
-  const auto is_name = [&](size_t i, std::string_view name) {
-    const Expr* item = i < expression->items.size() ? expression->items[i] : nullptr;
-    return item && item->kind == ExprKind::kName && item->text == name;
-  };
-  if (expression->kind == ExprKind::kCall && is_name(0, "setattr") && !is_name(1, "self") &&
-      !is_name(1, "cls"))
-    return true;
-  return std::any_of(expression->items.begin(), expression->items.end(),
-                     [](const Expr* item) { return makes_names_elsewhere(item); });
-}
-
-bool makes_names_elsewhere(Block block) {
-  return has_expression(block, [](const Expr* item) { return makes_names_elsewhere(item); });
-}
-
 std::vector<std::string_view> errors_of(const Stmt& statement) {
   std::vector<std::string_view> names;
   for (const Handler& handler : statement.handlers) add_errors(handler.type, names);
@@ -194,56 +141,16 @@ Flow Interpreter::execute(const Stmt& statement) {
   return Flow::kNext;
 }
 
-// Whether a skipped branch could have loaded something: only such points are worth a note.
-bool Interpreter::mentions_loading(Block block) {
-  for (const Stmt* statement : block) {
-    switch (statement->kind) {
-      case StmtKind::kImport:
-      case StmtKind::kImportFrom:
-        return true;
-      case StmtKind::kIf:
-      case StmtKind::kFor:
-      case StmtKind::kWhile:
-      case StmtKind::kWith:
-      case StmtKind::kTry:
-        if (mentions_loading(statement->body) || mentions_loading(statement->orelse) ||
-            mentions_loading(statement->finally))
-          return true;
-        break;
-      default:
-        break;
-    }
-  }
-  return false;
-}
-
-namespace {
-
-bool returns_value(Block block) {
-  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
-    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) return false;
-    if (statement->kind == StmtKind::kReturn)
-      return !statement->exprs.empty() && statement->exprs[0] &&
-             statement->exprs[0]->kind != ExprKind::kNone;
-    const auto in_handlers = [](const Handler& one) { return returns_value(one.body); };
-    const auto in_cases = [](const Case& one) { return returns_value(one.body); };
-    return returns_value(statement->body) || returns_value(statement->orelse) ||
-           returns_value(statement->finally) ||
-           std::any_of(statement->handlers.begin(), statement->handlers.end(), in_handlers) ||
-           std::any_of(statement->cases.begin(), statement->cases.end(), in_cases);
-  });
-}
-
-}  // namespace
-
 void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why) {
   // A function of a module often gives names to that module: mxnet's setattr(module, ...), in a
   // loop over what its library tells.
-  if (scope()->is_module() ? makes_names(block) : makes_names_elsewhere(block))
+  const BlockFacts& facts = blocks_.of(block);
+  if (scope()->is_module() ? facts.makes_names : facts.names_elsewhere)
     current_module()->open = true;
   guesses_++;
-  frames_.back().may_return |= returns_value(block);
-  if (!mentions_loading(block)) return;
+  frames_.back().may_return |= facts.returns_value;
+  // Only of a branch that could have loaded something a note is of worth.
+  if (!facts.mentions_loading) return;
   frames_.back().line = line;
   undecided(std::string(why));
 }
@@ -295,30 +202,20 @@ void Interpreter::guess_names(Block block) {
 // whether there is anything to be imported later. Of a branch that was skipped, what has nothing
 // yet: whether it was empty decides what comes next (glfw finds no library that would do).
 void Interpreter::forget_collected(Block block, bool only_empty) {
-  const auto collection = [&](const Expr& expression) {
-    if (expression.kind != ExprKind::kName) return;
-    const Ref value = find_name(expression.text);
-    if (!value || value == sys_modules_ || value == environment_) return;
-    if (only_empty) return open_if_empty(value);
+  for (const auto& [name, counts] : blocks_.of(block).collected) {
+    if (counts && only_empty) continue;
+    const Ref value = find_name(name);
+    if (counts) {
+      if (value) bind(name, opaque());
+      continue;
+    }
+    if (!value || value == sys_modules_ || value == environment_) continue;
+    if (only_empty) {
+      open_if_empty(value);
+      continue;
+    }
     if (auto* items = as<Sequence>(value, Type::kList)) items->open = true;
     if (auto* items = as<Dict>(value, Type::kDict)) items->open = true;
-  };
-  for (const Stmt* statement : block) {
-    for (const Expr* expression : statement->exprs)
-      if (expression && expression->kind == ExprKind::kSubscript &&
-          statement->kind == StmtKind::kAssign)
-        collection(*expression->items[0]);
-    if (statement->kind == StmtKind::kExpression && statement->exprs[0]->kind == ExprKind::kCall &&
-        statement->exprs[0]->items[0]->kind == ExprKind::kAttribute)
-      collection(*statement->exprs[0]->items[0]->items[0]);
-    if (!only_empty && statement->kind == StmtKind::kAugmented &&
-        statement->exprs[0]->kind == ExprKind::kName && find_name(statement->exprs[0]->text))
-      bind(statement->exprs[0]->text, opaque());
-    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
-    for (const Block inner : {statement->body, statement->orelse, statement->finally})
-      forget_collected(inner, only_empty);
-    for (const Handler& handler : statement->handlers) forget_collected(handler.body, only_empty);
-    for (const Case& one : statement->cases) forget_collected(one.body, only_empty);
   }
 }
 
@@ -764,7 +661,7 @@ Flow Interpreter::execute_function(const Stmt& statement) {
   function->syntax = module->syntax;
   Scope* current = scope();
   function->owner = current->defining;
-  function->outer = current->defining || current->is_module() ? current->outer : current;
+  function->outer = capture(current);
   for (const Parameter& parameter : statement.parameters) {
     Ref value = parameter.initial ? evaluate(*parameter.initial) : nullptr;
     if (parameter.initial && !value) return Flow::kRaise;
@@ -809,11 +706,11 @@ Flow Interpreter::execute_class(const Stmt& statement) {
       type->open = true;
     }
   }
-  auto* body = make<Scope>();
+  const RunningScope body(*this);
   body->module = current_module();
   body->outer = scope()->defining || scope()->is_module() ? scope()->outer : scope();
   body->defining = type;
-  frames_.push_back({body, statement.line});
+  frames_.push_back({body.get(), statement.line});
   const Flow flow = execute(statement.body);
   frames_.pop_back();
   if (flow == Flow::kRaise) return flow;

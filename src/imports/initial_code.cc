@@ -18,8 +18,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "facts/elf/addresses.h"
 #include "facts/elf/function_bounds.h"
-#include "imports/code_addresses.h"
 #include "imports/import_statements.h"
 #include "imports/module_name.h"
 #include "imports/registers.h"
@@ -116,7 +116,7 @@ class Reader {
   };
 
   std::optional<uint64_t> offset_of(uint64_t address) const {
-    return python::offset_of(object_, address);
+    return elf::offset_of(object_, address);
   }
 
   void read_slots() {
@@ -363,8 +363,8 @@ class Reader {
     if (by_first) visit(address);
   }
 
-  bool is_writable(uint64_t address) const { return has_rights(object_, address, elf::PF_W); }
-  bool is_code(uint64_t address) const { return has_rights(object_, address, elf::PF_X); }
+  bool is_writable(uint64_t address) const { return elf::has_rights(object_, address, elf::PF_W); }
+  bool is_code(uint64_t address) const { return elf::has_rights(object_, address, elf::PF_X); }
 
   // If this is one, or has one in it (Rust puts other fields before it): a module's definition,
   // with functions that run when the module is executed.

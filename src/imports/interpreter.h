@@ -17,6 +17,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "imports/block_facts.h"
 #include "imports/native_names.h"
 #include "imports/plan.h"
 #include "imports/values.h"
@@ -192,6 +193,34 @@ class Interpreter {
 
  private:
   friend class Setup;
+  // A scope for as long as something runs in it. Most are used again then: calls are many, and
+  // memory that is touched once costs more than they do.
+  class RunningScope {
+   public:
+    explicit RunningScope(Interpreter& in);
+    ~RunningScope();
+    RunningScope(const RunningScope&) = delete;
+    Scope* operator->() const { return scope_; }
+    Scope* get() const { return scope_; }
+
+   private:
+    Interpreter& in_;
+    Scope* scope_;
+  };
+  // The scope around a function that is made in `current`; it and those around it are kept.
+  static Scope* capture(Scope* current);
+  // Likewise of the arguments of a call.
+  class CallArguments {
+   public:
+    explicit CallArguments(Interpreter& in);
+    ~CallArguments();
+    CallArguments(const CallArguments&) = delete;
+    Arguments& operator*() const { return arguments_; }
+
+   private:
+    Interpreter& in_;
+    Arguments& arguments_;
+  };
   struct Frame {
     Scope* scope;
     uint32_t line = 0;
@@ -241,7 +270,6 @@ class Interpreter {
   void forget_collected(Block block, bool only_empty = false);
   void note_skipped(Block block, uint32_t line, std::string_view why);
   void set_variable(Module& module, std::string_view name, Ref value);
-  static bool mentions_loading(Block block);
   bool assign(const Expr& target, Ref value);
   void bind(std::string_view name, Ref value);
   bool delete_target(const Expr& target);
@@ -343,6 +371,7 @@ class Interpreter {
   Arena arena_;  // of all values and scopes
   std::deque<ModuleSpec> specs_;
   std::deque<std::unique_ptr<Syntax>> made_;  // from text that is no file
+  KnownBlocks blocks_;
   Ref none_, true_, false_, opaque_;
   Namespace builtins_{arena_};
   Namespace internal_{arena_};  // classes that no program can name: ModuleSpec
@@ -353,6 +382,9 @@ class Interpreter {
   Ref path_finder_ = nullptr;                                    // in it
   std::vector<std::pair<Ref, std::string_view>> asked_finders_;  // and for what, innermost last
   std::vector<Frame> frames_;
+  std::vector<Scope*> spare_scopes_;
+  std::deque<Arguments> call_arguments_;  // of the calls that run, outermost first; then spare ones
+  size_t calls_ = 0;
   std::optional<Raised> raised_;
   std::optional<Raised> ended_;                                // by what the process is over
   std::vector<Raised> handling_;                               // for a bare raise

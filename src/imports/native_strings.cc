@@ -36,10 +36,15 @@ struct Region {
   uint64_t address = 0;
 };
 
+// In one pass: most strings are other texts, which their first space tells.
 bool is_name(std::string_view text) {
-  if (text.size() < 2 || text.size() > kMaxName || text.front() == '.' || text.back() == '.')
-    return false;
-  return text.find("..") == text.npos && std::all_of(text.begin(), text.end(), is_name_character);
+  if (text.size() < 2 || text.size() > kMaxName || text.back() == '.') return false;
+  bool may_be_dot = false;  // not in front, and not behind another
+  for (const char c : text) {
+    if (!is_name_character(c) || (c == '.' && !may_be_dot)) return false;
+    may_be_dot = c != '.';
+  }
+  return true;
 }
 
 // The parts of the file that are mapped and have (or lack) these rights: by the section headers

@@ -101,6 +101,12 @@ class OrderedTable {
     if (Value* found = find(key, hash)) return *found;
     return add(key, hash);
   }
+  // Keeps its memory.
+  void clear() {
+    entries_.clear();
+    slots_.clear();
+    size_ = 0;
+  }
   void erase(const Key& key) {
     const size_t at = place_of(key, Traits::hash(key));
     if (at == kNowhere) return;

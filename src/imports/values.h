@@ -121,7 +121,18 @@ struct Scope {
   Ref self = nullptr;                // first argument of the running function
   bool is_module() const { return names != &own; }
   struct Class* owner = nullptr;  // the class that the running function belongs to: super()
+  bool captured = false;          // a function that was made in it may ask it later
   explicit Scope(Arena& arena) : own(arena), globals(&arena), nonlocals(&arena) {}
+  void clear() {
+    own.clear();
+    globals.clear();
+    nonlocals.clear();
+    names = &own;
+    outer = nullptr;
+    module = nullptr;
+    defining = owner = nullptr;
+    self = nullptr;
+  }
   Scope(const Scope&) = delete;
 };
 

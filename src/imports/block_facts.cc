@@ -1,0 +1,106 @@
+#include "imports/block_facts.h"
+
+#include <algorithm>
+
+namespace cohabit::python {
+namespace {
+
+// Whether code makes names that its text does not show.
+bool makes_names(const Expr* expression) {
+  if (!expression) return false;
+  if (expression->kind == ExprKind::kName)
+    for (const char* name : {"globals", "setattr", "exec", "vars", "locals"})
+      if (expression->text == name) return true;
+  return std::any_of(expression->items.begin(), expression->items.end(), makes_names);
+}
+
+// Of code inside a function: only what gives names to others than its own object.
+bool makes_names_elsewhere(const Expr* expression) {
+  if (!expression) return false;
+  const auto is_name = [&](size_t i, std::string_view name) {
+    const Expr* item = i < expression->items.size() ? expression->items[i] : nullptr;
+    return item && item->kind == ExprKind::kName && item->text == name;
+  };
+  if (expression->kind == ExprKind::kCall && is_name(0, "setattr") && !is_name(1, "self") &&
+      !is_name(1, "cls"))
+    return true;
+  return std::any_of(expression->items.begin(), expression->items.end(), makes_names_elsewhere);
+}
+
+bool imports_all(const Stmt& statement) {
+  return statement.kind == StmtKind::kImportFrom && !statement.aliases.empty() &&
+         statement.aliases[0].name == "*";
+}
+
+void find_names(Block block, BlockFacts& facts) {
+  for (const Stmt* statement : block) {
+    const auto& exprs = statement->exprs;
+    facts.makes_names |=
+        imports_all(*statement) || std::any_of(exprs.begin(), exprs.end(), makes_names);
+    facts.names_elsewhere |= std::any_of(exprs.begin(), exprs.end(), makes_names_elsewhere);
+    find_names(statement->body, facts);
+    find_names(statement->orelse, facts);
+  }
+}
+
+bool mentions_loading(Block block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
+    switch (statement->kind) {
+      case StmtKind::kImport:
+      case StmtKind::kImportFrom:
+        return true;
+      case StmtKind::kIf:
+      case StmtKind::kFor:
+      case StmtKind::kWhile:
+      case StmtKind::kWith:
+      case StmtKind::kTry:
+        return mentions_loading(statement->body) || mentions_loading(statement->orelse) ||
+               mentions_loading(statement->finally);
+      default:
+        return false;
+    }
+  });
+}
+
+void add_collected(const Stmt& statement, BlockFacts& facts) {
+  const auto add = [&](const Expr& expression, bool counts) {
+    if (expression.kind == ExprKind::kName) facts.collected.push_back({expression.text, counts});
+  };
+  if (statement.kind == StmtKind::kAssign)
+    for (const Expr* expression : statement.exprs)
+      if (expression && expression->kind == ExprKind::kSubscript) add(*expression->items[0], false);
+  if (statement.kind == StmtKind::kExpression && statement.exprs[0]->kind == ExprKind::kCall &&
+      statement.exprs[0]->items[0]->kind == ExprKind::kAttribute)
+    add(*statement.exprs[0]->items[0]->items[0], false);
+  if (statement.kind == StmtKind::kAugmented) add(*statement.exprs[0], true);
+}
+
+// Not of the functions and classes in it.
+void find_own(Block block, BlockFacts& facts) {
+  for (const Stmt* statement : block) {
+    add_collected(*statement, facts);
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
+    facts.returns_value |= statement->kind == StmtKind::kReturn && !statement->exprs.empty() &&
+                           statement->exprs[0] && statement->exprs[0]->kind != ExprKind::kNone;
+    for (const Block inner : {statement->body, statement->orelse, statement->finally})
+      find_own(inner, facts);
+    for (const Handler& handler : statement->handlers) find_own(handler.body, facts);
+    for (const Case& one : statement->cases) find_own(one.body, facts);
+  }
+}
+
+}  // namespace
+
+const BlockFacts& KnownBlocks::of(Block block) {
+  if (block.empty()) return nothing_;
+  const auto [known, is_new] = facts_.try_emplace(block.data());
+  BlockFacts& facts = known->second;
+  if (is_new) {
+    find_names(block, facts);
+    facts.mentions_loading = mentions_loading(block);
+    find_own(block, facts);
+  }
+  return facts;
+}
+
+}  // namespace cohabit::python

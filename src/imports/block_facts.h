@@ -1,0 +1,39 @@
+// What can be told of a block of statements without running it, for where it is not known whether
+// it runs. Worked out once for each block: a function that is called often skips the same one again
+// and again.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "imports/syntax.h"
+
+namespace cohabit::python {
+
+struct BlockFacts {
+  bool makes_names = false;       // that its text does not show
+  bool names_elsewhere = false;   // likewise, not for its own object: of code inside a function
+  bool returns_value = false;     // a function that holds it may end in it with a value
+  bool mentions_loading = false;  // an import
+  // A name that stands where something is put into what it is (`x.append(1)`, `x[1] = 2`), or that
+  // counts (`x += 1`); in the order of the text, of functions and classes in it only their own line.
+  struct Collected {
+    std::string_view name;
+    bool counts;
+  };
+  std::vector<Collected> collected;
+};
+
+class KnownBlocks {
+ public:
+  // The block must live as long as this.
+  const BlockFacts& of(Block block);
+
+ private:
+  std::unordered_map<const Stmt* const*, BlockFacts> facts_;  // by where its statements stand
+  const BlockFacts nothing_;
+};
+
+}  // namespace cohabit::python
