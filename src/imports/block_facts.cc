@@ -43,25 +43,6 @@ void find_names(Block block, BlockFacts& facts) {
   }
 }
 
-bool mentions_loading(Block block) {
-  return std::any_of(block.begin(), block.end(), [](const Stmt* statement) {
-    switch (statement->kind) {
-      case StmtKind::kImport:
-      case StmtKind::kImportFrom:
-        return true;
-      case StmtKind::kIf:
-      case StmtKind::kFor:
-      case StmtKind::kWhile:
-      case StmtKind::kWith:
-      case StmtKind::kTry:
-        return mentions_loading(statement->body) || mentions_loading(statement->orelse) ||
-               mentions_loading(statement->finally);
-      default:
-        return false;
-    }
-  });
-}
-
 void add_collected(const Stmt& statement, BlockFacts& facts) {
   const auto add = [&](const Expr& expression, bool counts) {
     if (expression.kind == ExprKind::kName) facts.collected.push_back({expression.text, counts});
@@ -80,6 +61,8 @@ void find_own(Block block, BlockFacts& facts) {
   for (const Stmt* statement : block) {
     add_collected(*statement, facts);
     if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
+    if (statement->kind == StmtKind::kImport || statement->kind == StmtKind::kImportFrom)
+      facts.imports.push_back(statement);
     facts.returns_value |= statement->kind == StmtKind::kReturn && !statement->exprs.empty() &&
                            statement->exprs[0] && statement->exprs[0]->kind != ExprKind::kNone;
     for (const Block inner : {statement->body, statement->orelse, statement->finally})
@@ -97,7 +80,6 @@ const BlockFacts& KnownBlocks::of(Block block) {
   BlockFacts& facts = known->second;
   if (is_new) {
     find_names(block, facts);
-    facts.mentions_loading = mentions_loading(block);
     find_own(block, facts);
   }
   return facts;

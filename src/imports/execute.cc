@@ -150,9 +150,27 @@ void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why)
   guesses_++;
   frames_.back().may_return |= facts.returns_value;
   // Only of a branch that could have loaded something a note is of worth.
-  if (!facts.mentions_loading) return;
+  if (std::none_of(facts.imports.begin(), facts.imports.end(),
+                   [this](const Stmt* statement) { return would_load(*statement); }))
+    return;
   frames_.back().line = line;
   undecided(std::string(why));
+}
+
+// Whether an import statement, run here, might load what is not loaded yet.
+bool Interpreter::would_load(const Stmt& statement) {
+  if (statement.kind == StmtKind::kImport)
+    return std::any_of(statement.aliases.begin(), statement.aliases.end(),
+                       [this](const Alias& alias) { return !loaded_module(alias.name); });
+  if (statement.level == 0 && statement.name == "__future__") return false;
+  const auto name = absolute_name(current_module(), statement.level, statement.name);
+  const Module* module = name ? as<Module>(loaded_module(*name), Type::kModule) : nullptr;
+  if (!module) return true;
+  return std::any_of(statement.aliases.begin(), statement.aliases.end(), [&](const Alias& alias) {
+    if (module->names.contains(alias.name)) return false;
+    return module->names.contains("__getattr__") ||
+           (module->spec.is_package() && !loaded_module(fmt::format("{}.{}", *name, alias.name)));
+  });
 }
 
 // Names that a branch would bind, when it is not known whether it runs: they may exist.
@@ -296,8 +314,7 @@ Flow Interpreter::execute_guessed(Block block, uint32_t line) {
   clear_raised();
   guess_names(block);
   frames_.back().line = line;
-  undecided("condition, and without it an import fails" + why);
-  plan_.undecided.back().may_fail = refused;
+  undecided("condition, and without it an import fails" + why).may_fail |= refused;
   return Flow::kNext;
 }
 

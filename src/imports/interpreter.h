@@ -159,7 +159,7 @@ class Interpreter {
   // Path of the loaded extension module or library that a dotted native name belongs to.
   std::string library_of(std::string_view native_name);
   FileStrings* strings_in(const std::string& library);  // null: it cannot be read
-  void undecided(std::string what);
+  Undecided& undecided(std::string what);
   // The program asks whether a key is in a dictionary: of some it depends how it goes on.
   void observe(const Dict* dict, Ref key);
   Scope* scope() { return frames_.empty() ? nullptr : frames_.back().scope; }
@@ -168,6 +168,7 @@ class Interpreter {
   Module* make_module(const ModuleSpec& spec);  // without its names
   Namespace& builtins() { return builtins_; }
   void count_effect() { effects_++; }
+  bool is_standard(const Module* module) const;
   // Whether the program has a handler for this error around what runs now: one that names it, or
   // in the same module one that takes every error. Where it has none, an error that we think we see
   // is likelier a gap in what we know.
@@ -269,6 +270,7 @@ class Interpreter {
   void guess_names(Block block);
   void forget_collected(Block block, bool only_empty = false);
   void note_skipped(Block block, uint32_t line, std::string_view why);
+  bool would_load(const Stmt& statement);
   void set_variable(Module& module, std::string_view name, Ref value);
   bool assign(const Expr& target, Ref value);
   void bind(std::string_view name, Ref value);
@@ -348,7 +350,6 @@ class Interpreter {
   void start_up();
   void run_program();
   std::optional<ModuleSpec> find_main(const std::string& name);
-  bool is_standard(const Module* module) const;
   bool is_known_to_be_unbound(std::string_view name);
   bool is_installed(const Module* module) const;  // below a site directory
   void note(PlanEvent::Kind kind, size_t index);
@@ -406,6 +407,7 @@ class Interpreter {
   int module_depth_ = 0;
   size_t version_check_ = SIZE_MAX;  // the depth of frames at which a version was compared
   bool started_ = false;             // start-up is over
+  std::unordered_map<std::string, size_t> undecided_at_;  // of the plan's points
   std::vector<std::string> variables_set_;
   // By name: the first installed module that asked for it, and the line.
   std::map<std::string, std::pair<std::string, uint32_t>, std::less<>> variables_asked_;

@@ -466,6 +466,10 @@ constexpr ModelRow kRows[] = {
     {"inspect.getsource", inspect_getsource},
     {"inspect.getsourcelines", returns_opaque},
     {"inspect.findsource", returns_opaque},
+    // What these make out is not known in the end, and thousands of calls take long to get there.
+    {"inspect.signature", returns_opaque},
+    {"inspect.getfullargspec", returns_opaque},
+    {"re._compile", returns_opaque},
     {"posix.uname", os_uname},
     {"posix.fspath", returns_first},
     {"posix.listdir", os_listdir},

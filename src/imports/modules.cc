@@ -626,12 +626,16 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
                                           module->spec.name, module->spec.path));
 }
 
-void Interpreter::undecided(std::string what) {
+// A point is one, however often the program comes there.
+Undecided& Interpreter::undecided(std::string what) {
   Undecided point;
   if (Module* module = current_module()) point.file = module->spec.path;
   if (!frames_.empty()) point.line = frames_.back().line;
   point.what = std::move(what);
-  plan_.undecided.push_back(std::move(point));
+  const auto [known, is_new] = undecided_at_.try_emplace(
+      fmt::format("{}:{}:{}", point.line, point.file, point.what), plan_.undecided.size());
+  if (is_new) plan_.undecided.push_back(std::move(point));
+  return plan_.undecided[known->second];
 }
 
 void Interpreter::note(PlanEvent::Kind kind, size_t index) {

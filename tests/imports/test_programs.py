@@ -114,3 +114,48 @@ def test_namespace_that_a_pth_file_makes_is_looked_into(statement: str, cohabit:
     failure = json.loads(plan_file.read_text())["failure"]
     said = real.stderr.strip().split("\n")[-1].split(" (")[0]
     assert (failure or {"error": ""})["error"].split(" (")[0] == said
+
+
+# A skipped branch is a point only where it might load something; marked are the lines that might.
+POINTS = """\
+import dataclasses, json, os, re
+import m_pkg, m_pkg.m_there
+def number():
+    return os.getpid()
+for _ in range(3):
+    if number() > 5:
+        import json
+    if number() > 6:  # noted
+        import m_later
+if number() > 7:
+    from m_pkg import value, m_there
+if number() > 8:  # noted
+    from m_pkg import m_sub
+if number() > 9:  # noted
+    from m_pkg import *
+if number() > 10:  # noted
+    from m_served import anything
+if number() > 11:
+    from __future__ import annotations
+for _ in range(3):
+    exec(os.readlink("/proc/self/exe"))  # noted
+@dataclasses.dataclass
+class Data:
+    one: int = 1
+found = re.search("a+b|c", "caab")
+"""
+
+
+def test_points_are_where_something_might_be_loaded(cohabit: str, tmp_path: Path) -> None:
+    write({"app.py": POINTS.replace("import m_pkg,", "import m_served, m_pkg,"), "m_later.py": "",
+           "m_pkg/__init__.py": "value = 1\n", "m_pkg/m_there.py": "", "m_pkg/m_sub.py": "",
+           "m_served.py": "def __getattr__(name):\n    import m_later\n    return m_later\n"}, tmp_path)
+    plan_file = tmp_path / "plan.json"
+    done = subprocess.run([cohabit, "doctor", sys.executable, tmp_path / "app.py", "--plan", plan_file],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode in (0, 1), done.stderr
+    plan = json.loads(plan_file.read_text())
+    assert plan["failure"] is None
+    marked = [number for number, line in enumerate(POINTS.splitlines(), 1) if line.endswith("# noted")]
+    assert [(Path(point["at"]["file"]).name, point["at"]["line"]) for point in plan["undecided"]] == [
+        ("app.py", line) for line in marked]
