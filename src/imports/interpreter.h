@@ -352,6 +352,7 @@ class Interpreter {
   std::optional<ModuleSpec> find_main(const std::string& name);
   bool is_known_to_be_unbound(std::string_view name);
   bool is_installed(const Module* module) const;  // below a site directory
+  const Frame* frame_of_point() const;
   void note(PlanEvent::Kind kind, size_t index);
   void note_sought(PlanEvent::Kind kind, std::string_view name);
   void note_variable_asked(std::string_view name);

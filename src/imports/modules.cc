@@ -626,11 +626,22 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
                                           module->spec.name, module->spec.path));
 }
 
+// Where a function of the standard library was called from, else what runs.
+const Interpreter::Frame* Interpreter::frame_of_point() const {
+  for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+    if (frame->scope->module && !is_standard(frame->scope->module)) return &*frame;
+    if (frame->scope->is_module()) break;
+  }
+  return frames_.empty() ? nullptr : &frames_.back();
+}
+
 // A point is one, however often the program comes there.
 Undecided& Interpreter::undecided(std::string what) {
   Undecided point;
-  if (Module* module = current_module()) point.file = module->spec.path;
-  if (!frames_.empty()) point.line = frames_.back().line;
+  if (const Frame* frame = frame_of_point()) {
+    if (frame->scope->module) point.file = frame->scope->module->spec.path;
+    point.line = frame->line;
+  }
   point.what = std::move(what);
   const auto [known, is_new] = undecided_at_.try_emplace(
       fmt::format("{}:{}:{}", point.line, point.file, point.what), plan_.undecided.size());

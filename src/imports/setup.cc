@@ -135,6 +135,27 @@ Class* Interpreter::builtin_class(std::string_view name) {
   return as<Class>(found ? found : builtins_.get(name), Type::kClass);
 }
 
+namespace {
+
+// What the name of an extension module says of the interpreter: ".cpython-313t-x86_64-linux-gnu.so"
+// has the flags "t" and that triplet. sysconfig imports a module with both in its name.
+struct BuildNames {
+  std::string_view flags, triplet;
+};
+std::optional<BuildNames> build_names(const Finder& finder) {
+  const auto& python = finder.interpreter();
+  const std::string begin = fmt::format(".cpython-{}{}", python.major, python.minor);
+  for (const std::string_view suffix : finder.extension_suffixes()) {
+    const size_t dash = suffix.find('-', begin.size());
+    if (!suffix.starts_with(begin) || dash == suffix.npos || !suffix.ends_with(".so")) continue;
+    return BuildNames{suffix.substr(begin.size(), dash - begin.size()),
+                      suffix.substr(dash + 1, suffix.size() - dash - 4)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 // What native code puts into modules, as far as imports depend on it.
 void Interpreter::install_values(Module* module) {
   Namespace& names = module->names;
@@ -180,6 +201,10 @@ void Interpreter::install_values(Module* module) {
         text(fmt::format("cpython-{}{}", python.major, python.minor));
     implementation->names["version"] = names["version_info"];
     implementation->open = true;
+    if (const auto build = build_names(finder_)) {
+      names["abiflags"] = text(build->flags);
+      implementation->names["_multiarch"] = text(build->triplet);
+    }
     names["implementation"] = implementation;
     names["modules"] = sys_modules_;
     names["path"] = sys_path_;

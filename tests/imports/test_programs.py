@@ -116,9 +116,10 @@ def test_namespace_that_a_pth_file_makes_is_looked_into(statement: str, cohabit:
     assert (failure or {"error": ""})["error"].split(" (")[0] == said
 
 
-# A skipped branch is a point only where it might load something; marked are the lines that might.
+# A skipped branch is a point only where it might load something; marked are the lines that might. What
+# the standard library cannot tell is a point of who has called it.
 POINTS = """\
-import dataclasses, json, os, re
+import ctypes, dataclasses, json, os, re, sysconfig
 import m_pkg, m_pkg.m_there
 def number():
     return os.getpid()
@@ -143,6 +144,10 @@ for _ in range(3):
 class Data:
     one: int = 1
 found = re.search("a+b|c", "caab")
+sysconfig.get_config_var("EXT_SUFFIX")
+def open_it(name):
+    return ctypes.CDLL(name)  # noted
+open_it(os.readlink("/proc/self/exe"))
 """
 
 
