@@ -127,6 +127,16 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "from importlib.metadata import version\nimport sys\nversion('pytest')\n"
                   "if 'email.feedparser' in sys.modules:\n    import m_a\nelse:\n    import m_x\n",
         "m_a.py": "", "m_x.py": ""},
+    "the caller's frame": {  # as pxr fills each of its packages from a native module
+        "app.py": "from m_pkg import value\nimport m_b\n",
+        "m_pkg/__init__.py": "from m_help import prepare\nprepare()\ndel prepare\n",
+        "m_help.py": "def prepare():\n    import importlib, inspect\n    frame = inspect.currentframe().f_back\n    try:\n"
+                     "        names = frame.f_locals\n"
+                     "        made = importlib.import_module('._' + names['__name__'].split('_')[-1], names['__name__'])\n"
+                     "        for key, one in made.__dict__.items():\n"
+                     "            if key not in ('__name__', '__package__', '__file__', '__spec__', '__path__'):\n"
+                     "                names[key] = one\n    finally:\n        del frame\n",
+        "m_pkg/_pkg.py": "import m_a\nvalue = 1\n", "m_a.py": "", "m_b.py": ""},
     "relative": {
         "app.py": "import m_pkg.sub.leaf\n",
         "m_pkg/__init__.py": "", "m_pkg/near.py": "", "m_pkg/sub/__init__.py": "",
