@@ -166,7 +166,7 @@ class Interpreter {
   Module* module_of_frame(size_t depth);
   size_t frame_count() const { return frames_.size(); }
   Scope* scope_of_frame(size_t number) { return frames_[number].scope; }  // 0: the outermost
-  Module* make_module(const ModuleSpec& spec);  // without its names
+  Module* make_module(const ModuleSpec& spec);                            // without its names
   Namespace& builtins() { return builtins_; }
   void count_effect() { effects_++; }
   // Whether the program has a handler for this error around what runs now: one that names it, or

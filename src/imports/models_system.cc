@@ -98,8 +98,8 @@ Ref sys_getframe(I& in, Ref, const A& a) {
 Ref frame_back(I& in, Ref self, const A&) {
   Scope* scope = scope_of(in, self);
   if (!scope || scope->is_module()) return in.opaque();
-  const size_t number =
-      static_cast<size_t>(as<Int>(static_cast<Instance*>(self)->names.get("number"), Type::kInt)->value);
+  const size_t number = static_cast<size_t>(
+      as<Int>(static_cast<Instance*>(self)->names.get("number"), Type::kInt)->value);
   Scope* caller = number > 0 ? in.scope_of_frame(number - 1) : nullptr;
   if (!caller || !caller->module || caller->module->spec.name.empty()) return in.opaque();
   return frame_numbered(in, number - 1);
@@ -108,7 +108,8 @@ Ref frame_back(I& in, Ref self, const A&) {
 // Those of a module are its variables.
 Ref frame_locals(I& in, Ref self, const A&) {
   Scope* scope = scope_of(in, self);
-  return scope && scope->is_module() && scope->module ? in.variables_of(scope->module) : in.opaque();
+  return scope && scope->is_module() && scope->module ? in.variables_of(scope->module)
+                                                      : in.opaque();
 }
 
 Ref inspect_getfile(I& in, Ref, const A& a) {

@@ -40,8 +40,8 @@ size_t find_in(std::string_view text, std::string_view part) {
 
 // The segments that may hold constants. GNU ld makes four or more: symbols and relocations (large,
 // and passed over), code, constants, data; LLVM's puts the constants into the first. Where there
-// are fewer, anything may be anywhere; so too where the first has code (older linkers: constants stand
-// behind it), however many a tool like patchelf has put behind.
+// are fewer, anything may be anywhere; so too where the first has code (older linkers: constants
+// stand behind it), however many a tool like patchelf has put behind.
 std::vector<Bytes> constants_of(const elf::Object& object, Bytes file) {
   std::vector<elf::Phdr> plain;
   for (const elf::Phdr& segment : object.segments)
