@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -580,6 +583,24 @@ def test_plan_imports_what_python_does(name: str, cohabit: str, tmp_path: Path) 
     planned = [m["name"] for m in plan["modules"] if m["name"].startswith("m_")]
     assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
     assert (plan["failure"] or {"error": ""})["error"].split(":")[0] == (failure or "")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="code of x86-64 is read")
+def test_import_statement_of_cython_needs_no_requirement(cohabit: str, build_dir: Path, tmp_path: Path) -> None:
+    """A statement that was read imports what is there, whether the metadata asks for it or not (oracledb's certifi)."""
+    venv.create(tmp_path / "env", with_pip=False)
+    site = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
+    write({"own/__init__.py": "from . import sample\n", "plain.py": "", "package/__init__.py": "", "only_later.py": ""}, site)
+    shutil.copy(build_dir / "tests" / "libsample_cython2.so", site / "own" / "sample.abi3.so")
+    for name, listed in (("own", "own/sample.abi3.so"), ("plain", "plain.py"), ("package", "package/__init__.py"),
+                         ("only_later", "only_later.py")):
+        write({"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "RECORD": f"{listed},,\n"},
+              site / f"{name}-1.0.dist-info")
+    plan_file = tmp_path / "plan.json"
+    ask([cohabit, "doctor", str(tmp_path / "env"), "--imports", "own", "--plan", str(plan_file)], tmp_path)
+    planned = {m["name"]: m["importer"] for m in json.loads(plan_file.read_text())["modules"]}
+    assert {name: planned.get(name) for name in ("plain", "package", "only_later")} == {
+        "plain": "own.sample", "package": "own.sample", "only_later": None}
 
 
 # No handler catches them, and nothing is run at the end.
