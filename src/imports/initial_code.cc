@@ -230,6 +230,8 @@ class Reader {
       } else if (cython_ && is_load(code, at)) {
         registers.load(code, at, target);
         add_load(begin, target);
+      } else if (cython_ && is_vector_load(code, at)) {
+        add_load(begin, target);
       } else if (is_first && is_load(code, at)) {
         visit_slot(target);
       } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
@@ -282,6 +284,13 @@ class Reader {
   static bool is_load(std::string_view code, size_t at) {
     return at > 2 && code[at - 2] == '\x8b' && (code[at - 3] & '\xfb') == 0x48 &&
            (code[at - 1] & '\xc7') == 0x05;
+  }
+
+  // movq x(%rip),%xmm and movhps x(%rip),%xmm: two names, which are stored together.
+  static bool is_vector_load(std::string_view code, size_t at) {
+    if (at < 5 || code[at - 3] != '\x0f') return false;
+    const bool has_prefix = code[at - 4] == '\xf3' || code[at - 5] == '\xf3';  // behind it REX
+    return code[at - 2] == '\x16' || (code[at - 2] == '\x7e' && has_prefix);
   }
 
   // After the call has been added.

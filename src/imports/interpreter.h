@@ -165,7 +165,9 @@ class Interpreter {
   Scope* scope() { return frames_.empty() ? nullptr : frames_.back().scope; }
   Module* current_module() { return frames_.empty() ? nullptr : frames_.back().scope->module; }
   Module* module_of_frame(size_t depth);
-  Module* make_module(const ModuleSpec& spec);  // without its names
+  size_t frame_count() const { return frames_.size(); }
+  Scope* scope_of_frame(size_t number) { return frames_[number].scope; }  // 0: the outermost
+  Module* make_module(const ModuleSpec& spec);                            // without its names
   Namespace& builtins() { return builtins_; }
   void count_effect() { effects_++; }
   bool is_standard(const Module* module) const;

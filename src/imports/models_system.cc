@@ -60,16 +60,20 @@ Ref site_frame(I& in) {
   return frame;
 }
 
-// sys._getframe(n): modules ask it for the file of their caller.
-Ref sys_getframe(I& in, Ref, const A& a) {
-  Int* depth = as<Int>(a.get(0), Type::kInt);
-  Module* module =
-      in.module_of_frame(depth && depth->value > 0 ? static_cast<size_t>(depth->value) : 0);
-  if (!module || module->spec.name.empty()) return site_frame(in);
+// The names that stand in a frame; it may have ended since.
+Scope* scope_of(I& in, Ref frame) {
+  const Int* number = as<Int>(static_cast<Instance*>(frame)->names.get("number"), Type::kInt);
+  if (!number || static_cast<size_t>(number->value) >= in.frame_count()) return nullptr;
+  return in.scope_of_frame(static_cast<size_t>(number->value));
+}
+
+Ref frame_numbered(I& in, size_t number) {
+  Module* module = in.scope_of_frame(number)->module;
   Instance* code = in.instance_of("namespace");
   code->names["co_filename"] = in.constant(module->spec.path);
   code->open = true;
   Instance* frame = in.instance_of("Frame");
+  frame->names["number"] = in.integer(static_cast<int64_t>(number));
   frame->names["f_code"] = code;
   auto* globals = in.make<Dict>();
   in.dict_set(globals, "__name__", in.constant(module->spec.name));
@@ -79,6 +83,33 @@ Ref sys_getframe(I& in, Ref, const A& a) {
   frame->names["f_globals"] = globals;
   frame->open = true;
   return frame;
+}
+
+// sys._getframe(n): modules ask it for the file of their caller.
+Ref sys_getframe(I& in, Ref, const A& a) {
+  Int* value = as<Int>(a.get(0), Type::kInt);
+  const size_t depth = value && value->value > 0 ? static_cast<size_t>(value->value) : 0;
+  Module* module = in.module_of_frame(depth);
+  if (!module || module->spec.name.empty()) return site_frame(in);
+  return frame_numbered(in, in.frame_count() - 1 - depth);
+}
+
+// Behind a module's own code stands importlib's, which is not run here.
+Ref frame_back(I& in, Ref self, const A&) {
+  Scope* scope = scope_of(in, self);
+  if (!scope || scope->is_module()) return in.opaque();
+  const size_t number = static_cast<size_t>(
+      as<Int>(static_cast<Instance*>(self)->names.get("number"), Type::kInt)->value);
+  Scope* caller = number > 0 ? in.scope_of_frame(number - 1) : nullptr;
+  if (!caller || !caller->module || caller->module->spec.name.empty()) return in.opaque();
+  return frame_numbered(in, number - 1);
+}
+
+// Those of a module are its variables.
+Ref frame_locals(I& in, Ref self, const A&) {
+  Scope* scope = scope_of(in, self);
+  return scope && scope->is_module() && scope->module ? in.variables_of(scope->module)
+                                                      : in.opaque();
 }
 
 Ref inspect_getfile(I& in, Ref, const A& a) {
@@ -461,6 +492,8 @@ constexpr ModelRow kRows[] = {
     {"sys.audit", returns_none},
     {"sys.is_finalizing", returns_false},
     {"sys._getframe", sys_getframe},
+    {"Frame.f_back()", frame_back},
+    {"Frame.f_locals()", frame_locals},
     {"inspect.getfile", inspect_getfile},
     {"inspect.getsourcefile", inspect_getfile},
     {"inspect.getsource", inspect_getsource},

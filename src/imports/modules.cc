@@ -531,7 +531,7 @@ Ref Interpreter::load_native(Module* module) {
   const auto find = [this](std::string_view name) { return find_from_loaded(name); };
   for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_, find)) {
     if (!wanted.likely || loaded_module(wanted.name) || needs_back(wanted.name, *module)) continue;
-    if (!may_need(module->spec.path, wanted.name)) continue;
+    if (!wanted.stated && !may_need(module->spec.path, wanted.name)) continue;
     if (inside && inside->contains(wanted.name)) {
       dict_set(sys_modules_, wanted.name, opaque(wanted.name));
     } else if (!import_dotted(wanted.name)) {

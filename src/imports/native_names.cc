@@ -82,7 +82,7 @@ class Search {
         (!is_c_interface(name) || is_for_later(name)))
       likely = false;
     if (found_.insert(name).second) {
-      result_.push_back({name, likely});
+      result_.push_back({name, likely, false});
     } else if (likely) {
       for (NativeImport& known : result_) known.likely |= known.name == name;
     }
@@ -95,6 +95,8 @@ class Search {
     const std::string name = absolute(written);
     const size_t dot = name.rfind('.');
     if (!add(name, true, true) && dot != std::string::npos) add(name.substr(0, dot), true, true);
+    for (NativeImport& known : result_)
+      known.stated |= strings_.code.statements_known && known.name == name;
   }
 
   // Names of import statements may be relative.

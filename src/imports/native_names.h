@@ -22,6 +22,7 @@ namespace cohabit::python {
 struct NativeImport {
   std::string name;     // full module name that exists in this environment
   bool likely = false;  // imported when the module is initialised; else perhaps later or never
+  bool stated = false;  // by an import statement that was read
 };
 
 // In the order of the strings. `self` is the extension's own module (relative names of Cython, and

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -127,6 +130,16 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "from importlib.metadata import version\nimport sys\nversion('pytest')\n"
                   "if 'email.feedparser' in sys.modules:\n    import m_a\nelse:\n    import m_x\n",
         "m_a.py": "", "m_x.py": ""},
+    "the caller's frame": {  # as pxr fills each of its packages from a native module
+        "app.py": "from m_pkg import value\nimport m_b\n",
+        "m_pkg/__init__.py": "from m_help import prepare\nprepare()\ndel prepare\n",
+        "m_help.py": "def prepare():\n    import importlib, inspect\n    frame = inspect.currentframe().f_back\n    try:\n"
+                     "        names = frame.f_locals\n"
+                     "        made = importlib.import_module('._' + names['__name__'].split('_')[-1], names['__name__'])\n"
+                     "        for key, one in made.__dict__.items():\n"
+                     "            if key not in ('__name__', '__package__', '__file__', '__spec__', '__path__'):\n"
+                     "                names[key] = one\n    finally:\n        del frame\n",
+        "m_pkg/_pkg.py": "import m_a\nvalue = 1\n", "m_a.py": "", "m_b.py": ""},
     "relative": {
         "app.py": "import m_pkg.sub.leaf\n",
         "m_pkg/__init__.py": "", "m_pkg/near.py": "", "m_pkg/sub/__init__.py": "",
@@ -570,6 +583,24 @@ def test_plan_imports_what_python_does(name: str, cohabit: str, tmp_path: Path) 
     planned = [m["name"] for m in plan["modules"] if m["name"].startswith("m_")]
     assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
     assert (plan["failure"] or {"error": ""})["error"].split(":")[0] == (failure or "")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="code of x86-64 is read")
+def test_import_statement_of_cython_needs_no_requirement(cohabit: str, build_dir: Path, tmp_path: Path) -> None:
+    """A statement that was read imports what is there, whether the metadata asks for it or not (oracledb's certifi)."""
+    venv.create(tmp_path / "env", with_pip=False)
+    site = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
+    write({"own/__init__.py": "from . import sample\n", "plain.py": "", "package/__init__.py": "", "only_later.py": ""}, site)
+    shutil.copy(build_dir / "tests" / "libsample_cython2.so", site / "own" / "sample.abi3.so")
+    for name, listed in (("own", "own/sample.abi3.so"), ("plain", "plain.py"), ("package", "package/__init__.py"),
+                         ("only_later", "only_later.py")):
+        write({"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "RECORD": f"{listed},,\n"},
+              site / f"{name}-1.0.dist-info")
+    plan_file = tmp_path / "plan.json"
+    ask([cohabit, "doctor", str(tmp_path / "env"), "--imports", "own", "--plan", str(plan_file)], tmp_path)
+    planned = {m["name"]: m["importer"] for m in json.loads(plan_file.read_text())["modules"]}
+    assert {name: planned.get(name) for name in ("plain", "package", "only_later")} == {
+        "plain": "own.sample", "package": "own.sample", "only_later": None}
 
 
 # No handler catches them, and nothing is run at the end.

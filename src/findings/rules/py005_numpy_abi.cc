@@ -40,13 +40,16 @@ size_t find_in(std::string_view text, std::string_view part) {
 
 // The segments that may hold constants. GNU ld makes four or more: symbols and relocations (large,
 // and passed over), code, constants, data; LLVM's puts the constants into the first. Where there
-// are fewer, anything may be anywhere.
+// are fewer, anything may be anywhere; so too where the first has code (older linkers: constants
+// stand behind it), however many a tool like patchelf has put behind.
 std::vector<Bytes> constants_of(const elf::Object& object, Bytes file) {
   std::vector<elf::Phdr> plain;
   for (const elf::Phdr& segment : object.segments)
     if ((segment.p_flags & (elf::PF_X | elf::PF_W)) == 0) plain.push_back(segment);
   if (plain.size() > 1) plain.erase(plain.begin());
-  if (object.segments.size() < 4) plain = object.segments;
+  const bool code_first =
+      !object.segments.empty() && (object.segments.front().p_flags & elf::PF_X) != 0;
+  if (object.segments.size() < 4 || code_first) plain = object.segments;
   std::vector<Bytes> parts;
   uint64_t left = kMaxSearched;
   for (const elf::Phdr& segment : plain) {

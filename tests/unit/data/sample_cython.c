@@ -115,6 +115,24 @@ __attribute__((noinline)) static object* import(object* name, object* names, int
 }
 #endif
 
+/* Two names go through a vector register into the list, as compilers do it since GCC 12. */
+#if defined __x86_64__ && (TABLE == 0 || TABLE == 2)
+#define VECTOR(list, low, high)                                       \
+  __asm__("movq %1, %%xmm0\n\tmovhps %2, %%xmm0\n\tmovups %%xmm0, %0" \
+          : "=m"(*(object * (*)[2])(list))                            \
+          : "m"(STRING(low)), "m"(STRING(high))                       \
+          : "xmm0");
+#endif
+#if defined VECTOR && TABLE == 0
+#define STORE_TWO(list, one, other) VECTOR(list, one, other)
+#elif defined VECTOR
+#define STORE_TWO(list, one, other) VECTOR(list, other, one)
+#else
+#define STORE_TWO(list, one, other) \
+  list[0] = STRING(one);            \
+  list[1] = STRING(other);
+#endif
+
 /* Somebody has to call it first. */
 static int method(object* module) {
   kept += import(STRING(kLater), NULL, 0) != module;
@@ -129,8 +147,8 @@ static int execute(object* module) {
   kept += PyObject_SetAttr(module, STRING(kName), STRING(kMain));
   kept += PyImport_ImportModule("types_of") != NULL;
   kept += import(STRING(kPlain), NULL, 0) != NULL;
-  object** list = (object**)PyList_New(1);
-  list[0] = STRING(kPart);
+  object** list = (object**)PyList_New(2);
+  STORE_TWO(list, kPart, kPlain)
   object* package = import(STRING(kPackage), (object*)list, 0);
   kept += PyObject_SetAttr(module, STRING(kPart), PyObject_GetAttr(package, STRING(kPart)));
   kept += import(STRING(kNeighbour), NULL, 1) != NULL;
