@@ -18,7 +18,7 @@ struct BlockFacts {
   bool returns_value = false;     // a function that holds it may end in it with a value
   std::vector<const Stmt*> imports;  // not those of functions and classes in it
   // A name that stands where something is put into what it is (`x.append(1)`, `x[1] = 2`), or that
-  // counts (`x += 1`); in the order of the text, of functions and classes in it only their own line.
+  // counts (`x += 1`); in the order of the text, not of functions and classes in it.
   struct Collected {
     std::string_view name;
     bool counts;

@@ -289,7 +289,8 @@ class Reader {
   // movq x(%rip),%xmm and movhps x(%rip),%xmm: two names, which are stored together.
   static bool is_vector_load(std::string_view code, size_t at) {
     if (at < 5 || code[at - 3] != '\x0f') return false;
-    const bool has_prefix = code[at - 4] == '\xf3' || code[at - 5] == '\xf3';  // behind it REX
+    const bool has_rex = (code[at - 4] & '\xf0') == '\x40';
+    const bool has_prefix = code[has_rex ? at - 5 : at - 4] == '\xf3';
     return code[at - 2] == '\x16' || (code[at - 2] == '\x7e' && has_prefix);
   }
 
@@ -458,7 +459,8 @@ class Reader {
     // Where others have Cython's own functions, a call of these is known by the names only.
     const bool is_seen = has_statements_ || !cython_->empty();
     result.statements_known = result.known && statements.complete && is_seen;
-    for (std::string& name : statements.names) result.imported.push_back(std::move(name));
+    result.imported.insert(result.imported.end(), statements.names.begin(), statements.names.end());
+    result.stated = std::move(statements.names);
   }
 
   struct Slot {

@@ -24,6 +24,7 @@ struct InitialCode {
   // In the order of the code; those of import statements after the others, with dots before them
   // where they are relative. "from a import b" gives "a" and "a.b".
   std::vector<std::string> imported;
+  std::vector<std::string> stated;     // of import statements alone
   std::vector<std::string> mentioned;  // other dotted names that the code refers to
 };
 

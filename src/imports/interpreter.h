@@ -170,7 +170,6 @@ class Interpreter {
   Module* make_module(const ModuleSpec& spec);                            // without its names
   Namespace& builtins() { return builtins_; }
   void count_effect() { effects_++; }
-  bool is_standard(const Module* module) const;
   // Whether the program has a handler for this error around what runs now: one that names it, or
   // in the same module one that takes every error. Where it has none, an error that we think we see
   // is likelier a gap in what we know.
@@ -210,8 +209,6 @@ class Interpreter {
     Interpreter& in_;
     Scope* scope_;
   };
-  // The scope around a function that is made in `current`; it and those around it are kept.
-  static Scope* capture(Scope* current);
   // Likewise of the arguments of a call.
   class CallArguments {
    public:
@@ -224,6 +221,9 @@ class Interpreter {
     Interpreter& in_;
     Arguments& arguments_;
   };
+  // The scope around a function that is made in `current`; it and those around it are not used
+  // again.
+  static Scope* capture(Scope* current);
   struct Frame {
     Scope* scope;
     uint32_t line = 0;
@@ -352,6 +352,7 @@ class Interpreter {
   void start_up();
   void run_program();
   std::optional<ModuleSpec> find_main(const std::string& name);
+  bool is_standard(const Module* module) const;
   bool is_known_to_be_unbound(std::string_view name);
   bool is_installed(const Module* module) const;  // below a site directory
   const Frame* frame_of_point() const;

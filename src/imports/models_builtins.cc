@@ -486,11 +486,11 @@ Ref model_exec(I& in, Ref, const A& a) {
   const std::string_view* code = text_of(a.get(0));
   Dict* locals = as<Dict>(a.get(a.get(2) ? 2 : 1), Type::kDict);
   if (code && (locals || !a.get(1))) return in.run_text(*code, locals) ? in.none() : nullptr;
-  Module* current = in.current_module();
+  Module* module = in.current_module();
   if (locals) locals->open = true;
-  if (Module* module = locals ? locals->variables_of : current) module->open = true;
-  // The standard library makes methods so, those of data classes.
-  if (!in.is_standard(current)) in.undecided("code made at run time (exec)");
+  if (module) module->open = true;
+  // Those make methods so.
+  if (!module || module->spec.name != "dataclasses") in.undecided("code made at run time (exec)");
   return in.none();
 }
 

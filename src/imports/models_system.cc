@@ -60,11 +60,12 @@ Ref site_frame(I& in) {
   return frame;
 }
 
-// The names that stand in a frame; it may have ended since.
+// The names that stand in a frame. Null: it has ended since, as far as that is seen.
 Scope* scope_of(I& in, Ref frame) {
   const Int* number = as<Int>(static_cast<Instance*>(frame)->names.get("number"), Type::kInt);
   if (!number || static_cast<size_t>(number->value) >= in.frame_count()) return nullptr;
-  return in.scope_of_frame(static_cast<size_t>(number->value));
+  Scope* scope = in.scope_of_frame(static_cast<size_t>(number->value));
+  return scope->module == static_cast<Instance*>(frame)->names.get("module") ? scope : nullptr;
 }
 
 Ref frame_numbered(I& in, size_t number) {
@@ -74,6 +75,7 @@ Ref frame_numbered(I& in, size_t number) {
   code->open = true;
   Instance* frame = in.instance_of("Frame");
   frame->names["number"] = in.integer(static_cast<int64_t>(number));
+  frame->names["module"] = module;
   frame->names["f_code"] = code;
   auto* globals = in.make<Dict>();
   in.dict_set(globals, "__name__", in.constant(module->spec.name));

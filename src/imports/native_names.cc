@@ -96,7 +96,7 @@ class Search {
     const size_t dot = name.rfind('.');
     if (!add(name, true, true) && dot != std::string::npos) add(name.substr(0, dot), true, true);
     for (NativeImport& known : result_)
-      known.stated |= strings_.code.statements_known && known.name == name;
+      known.stated |= known.name == name && has(strings_.code.stated, written);
   }
 
   // Names of import statements may be relative.

@@ -321,6 +321,7 @@ constexpr std::string_view kCompiledPython = "compiled python";
 constexpr std::string_view kCodeKnown = "code known";
 constexpr std::string_view kStatementsKnown = "statements known";
 constexpr std::string_view kImported = "imported ";
+constexpr std::string_view kStated = "stated ";
 constexpr std::string_view kMentioned = "mentioned ";
 
 std::vector<std::string> words_of(NativeStrings strings) {
@@ -330,6 +331,7 @@ std::vector<std::string> words_of(NativeStrings strings) {
   if (strings.code.statements_known) words.emplace_back(kStatementsKnown);
   for (const std::string& name : strings.code.imported)
     words.push_back(std::string(kImported) + name);
+  for (const std::string& name : strings.code.stated) words.push_back(std::string(kStated) + name);
   for (const std::string& name : strings.code.mentioned)
     words.push_back(std::string(kMentioned) + name);
   return words;
@@ -346,6 +348,8 @@ NativeStrings native_strings_of(const std::vector<std::string>& words) {
       strings.code.statements_known = true;
     } else if (word.starts_with(kImported)) {
       strings.code.imported.push_back(word.substr(kImported.size()));
+    } else if (word.starts_with(kStated)) {
+      strings.code.stated.push_back(word.substr(kStated.size()));
     } else if (word.starts_with(kMentioned)) {
       strings.code.mentioned.push_back(word.substr(kMentioned.size()));
     } else {

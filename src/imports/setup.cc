@@ -138,18 +138,21 @@ Class* Interpreter::builtin_class(std::string_view name) {
 namespace {
 
 // What the name of an extension module says of the interpreter: ".cpython-313t-x86_64-linux-gnu.so"
-// has the flags "t" and that triplet. sysconfig imports a module with both in its name.
+// has the flags "t" and that triplet. sysconfig imports a module with both in its name: where that
+// is not there, nothing is said.
 struct BuildNames {
   std::string_view flags, triplet;
 };
-std::optional<BuildNames> build_names(const Finder& finder) {
+std::optional<BuildNames> build_names(Finder& finder) {
   const auto& python = finder.interpreter();
   const std::string begin = fmt::format(".cpython-{}{}", python.major, python.minor);
   for (const std::string_view suffix : finder.extension_suffixes()) {
     const size_t dash = suffix.find('-', begin.size());
     if (!suffix.starts_with(begin) || dash == suffix.npos || !suffix.ends_with(".so")) continue;
-    return BuildNames{suffix.substr(begin.size(), dash - begin.size()),
-                      suffix.substr(dash + 1, suffix.size() - dash - 4)};
+    const std::string_view flags = suffix.substr(begin.size(), dash - begin.size());
+    const std::string_view triplet = suffix.substr(dash + 1, suffix.size() - dash - 4);
+    if (finder.find_dotted(fmt::format("_sysconfigdata_{}_linux_{}", flags, triplet)))
+      return BuildNames{flags, triplet};
   }
   return std::nullopt;
 }
