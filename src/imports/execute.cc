@@ -169,7 +169,8 @@ bool Interpreter::would_load(const Stmt& statement) {
   return std::any_of(statement.aliases.begin(), statement.aliases.end(), [&](const Alias& alias) {
     if (module->names.contains(alias.name)) return false;
     return module->names.contains("__getattr__") ||
-           (module->names.contains("__path__") && !loaded_module(fmt::format("{}.{}", *name, alias.name)));
+           (module->names.contains("__path__") &&
+            !loaded_module(fmt::format("{}.{}", *name, alias.name)));
   });
 }
 
