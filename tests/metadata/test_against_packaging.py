@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 from pathlib import Path
 
@@ -143,7 +144,9 @@ def test_order(probe: Path):
 
 
 def test_specifiers(probe: Path):
-    def expect(text: str, of: str) -> str:
+    def expect(text: str, of: str) -> str | None:
+        if re.search(r"===\s*(,|$)", text):  # without a version: 26.4 refuses it, releases before took it
+            return None
         try:
             return str(SpecifierSet(text).contains(Version(of), prereleases=True)).lower()
         except (InvalidSpecifier, InvalidVersion):
