@@ -19,11 +19,12 @@ class Sieve {
   Sieve(const ProcessView& process, ClosureDefiners& definers)
       : process_(process), definers_(definers), images_(process.simulation().images()) {}
 
-  void look_at(uint32_t index);
+  void look_at(const sim::Bindings::Run& run);
   Candidates take() { return std::move(result_); }
 
  private:
   void look_from(ObjectId consumer);
+  void look_at(uint32_t index, const Binding& binding);
   bool has_other_provider(const Binding& binding, NameId name) const;
   sim::Simulation::Found find_own(const Binding& binding, const Reference& reference);
   // Counts why, and says whether the candidate can be forgotten.
@@ -131,13 +132,10 @@ bool Sieve::set_aside(const Binding& binding, ObjectId own, uint32_t own_symbol,
   return false;
 }
 
-void Sieve::look_at(uint32_t index) {
-  const Binding& binding = process_.simulation().bindings()[index];
-  if (binding.from == binding.to || !process_.counts(binding.from) || !process_.counts(binding.to))
-    return;
+void Sieve::look_at(uint32_t index, const Binding& binding) {
+  if (binding.from == binding.to || !process_.counts(binding.to)) return;
   const Reference& reference = process_.reference(binding);
   const NameId name = reference.name;
-  if (consumer_ != binding.from) look_from(binding.from);
   if (!has_other_provider(binding, name)) return;
   const sim::Simulation::Found own = find_own(binding, reference);
   if (own.object == kNone || own.object == binding.to || !is_new(binding)) return;
@@ -155,12 +153,28 @@ void Sieve::look_at(uint32_t index) {
   }
 }
 
+void Sieve::look_at(const sim::Bindings::Run& run) {
+  if (!process_.counts(run.from)) return;
+  if (consumer_ != run.from) look_from(run.from);
+  const auto look = [&](uint32_t place) {
+    if (const auto binding = run.at(place)) look_at(run.first + place, *binding);
+  };
+  if (!closure_) {
+    for (uint32_t place = 0; place < run.count; place++) look(place);
+    return;
+  }
+  const ImageId image = process_.object(run.from).image;
+  for (const uint32_t place : closure_->places_with_others(image, run.bound)) {
+    if (place >= run.count) return;
+    look(place);
+  }
+}
+
 }  // namespace
 
 Candidates find_candidates(const ProcessView& process, ClosureDefiners& definers) {
   Sieve sieve(process, definers);
-  const auto count = static_cast<uint32_t>(process.simulation().bindings().size());
-  for (uint32_t index = 0; index < count; index++) sieve.look_at(index);
+  for (const sim::Bindings::Run& run : process.simulation().bindings().runs()) sieve.look_at(run);
   return sieve.take();
 }
 

@@ -126,7 +126,7 @@ void Judge::count_versions(CaptureGroup& group, const Binding& binding, NameId n
 void Judge::group(const std::vector<Candidate>& candidates) {
   std::map<std::tuple<ObjectId, ObjectId, ObjectId, std::string_view>, size_t> index;
   for (const Candidate& candidate : candidates) {
-    const Binding& binding = simulation_.bindings()[candidate.binding];
+    const Binding binding = simulation_.bindings()[candidate.binding];
     const std::string_view family = families_.cpp_family(candidate.name);
     const auto [entry, is_new] =
         index.try_emplace({binding.from, binding.to, candidate.own, family}, groups_.size());
@@ -181,7 +181,7 @@ bool Judge::in_family(size_t group, NameId name) {
 }
 
 void Judge::note_stay(size_t index, uint32_t binding_index, NameId name) {
-  const Binding& binding = simulation_.bindings()[binding_index];
+  const Binding binding = simulation_.bindings()[binding_index];
   CaptureGroup& group = groups_[index];
   if (!in_family(index, name) || !work_[index].staying_references.insert(binding.reference).second)
     return;
@@ -217,22 +217,21 @@ void Judge::second_pass() {
     self_groups_of_own_[own].push_back(i);
     for (size_t other = 0; other < count; other++) asked_for[other * count + own] = true;
   }
-  const auto& bindings = simulation_.bindings();
-  for (uint32_t at = 0; at < bindings.size(); at++) {
-    const Binding& binding = bindings[at];
-    if (!asked_for[binding.from * count + binding.to] || !process_.counts(binding.from) ||
-        !is_significant(binding))
-      continue;
+  const auto is_asked_for = [&](ObjectId from, ObjectId to) {
+    return asked_for[from * count + to] && process_.counts(from);
+  };
+  simulation_.bindings().each(is_asked_for, [&](uint32_t at, const Binding& binding) {
+    if (!is_significant(binding)) return;
     const NameId name = process_.reference(binding).name;
     if (const auto hit = by_consumer_and_own_.find(pair_key(binding.from, binding.to));
         hit != by_consumer_and_own_.end())
       for (const size_t group : hit->second) note_stay(group, at, name);
-    if (binding.from == binding.to) continue;
+    if (binding.from == binding.to) return;
     if (const auto hit = self_groups_of_own_.find(binding.to); hit != self_groups_of_own_.end())
       for (const size_t group : hit->second)
         if (binding.from != groups_[group].provider && in_family(group, name))
           work_[group].entered_by.insert(binding.from);
-  }
+  });
   forget_unknown_families();
   for (size_t i = 0; i < groups_.size(); i++) {
     groups_[i].entered_by.assign(work_[i].entered_by.begin(), work_[i].entered_by.end());
@@ -373,15 +372,17 @@ Captures find_captures(const ProcessView& process, CaptureFacts& facts) {
 std::vector<Tally> tally_family(const ProcessView& process, const CaptureGroup& group) {
   std::map<ObjectId, std::set<NameId>> names;
   const Images& images = process.simulation().images();
-  for (const Binding& binding : process.simulation().bindings()) {
-    if (binding.from != group.consumer || !process.counts(binding.to)) continue;
-    if (group.family.empty() && binding.to != group.own && binding.to != group.provider) continue;
+  const auto is_tallied = [&](ObjectId from, ObjectId to) {
+    return from == group.consumer && process.counts(to) &&
+           (!group.family.empty() || to == group.own || to == group.provider);
+  };
+  process.simulation().bindings().each(is_tallied, [&](uint32_t, const Binding& binding) {
     const NameId name = process.reference(binding).name;
     const std::string_view text = images.name(name);
     const bool mentions = group.family.empty() ? text.substr(0, 2) != "_Z"
                                                : text.find(group.family) != std::string_view::npos;
     if (mentions) names[binding.to].insert(name);
-  }
+  });
   std::vector<Tally> tallies;
   tallies.reserve(names.size());
   for (const auto& [provider, set] : names)

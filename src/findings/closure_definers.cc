@@ -19,10 +19,25 @@ std::vector<ImageId> ClosureDefiners::find_definers(ImageId image,
   return definers;
 }
 
+const std::vector<uint32_t>& ClosureDefiners::Closure::places_with_others(
+    ImageId image, const std::shared_ptr<const sim::BoundReferences>& bound) {
+  for (const Known& one : known_)
+    if (one.bound == bound && one.count == bound->entries.size()) return one.places;
+  Known& known = known_.emplace_back(Known{bound, bound->entries.size(), {}});
+  for (uint32_t place = 0; place < known.count; place++) {
+    const sim::BoundReferences::Entry& entry = bound->entries[place];
+    const ImageId provider = bound->images[entry.provider];
+    const ImageId definer = definers[entry.slot];
+    if (entry.again || (provider != image && definer != kNone && definer != provider))
+      known.places.push_back(place);
+  }
+  return known.places;
+}
+
 ClosureDefiners::Closure& ClosureDefiners::of(ImageId image, const std::vector<ImageId>& closure) {
   const auto [known, fresh] = known_.try_emplace(image);
   if (fresh || known->second.images != closure)
-    known->second = {closure, find_definers(image, closure), {}};
+    known->second = Closure(closure, find_definers(image, closure));
   return known->second;
 }
 

@@ -4,10 +4,12 @@
 // a matter of the files, so it is remembered for the next process that has the same closure.
 #pragma once
 
+#include <deque>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
-#include "world/images.h"
+#include "sim/bindings.h"
 
 namespace cohabit {
 
@@ -19,9 +21,27 @@ class ClosureDefiners {
     uint32_t symbol = 0;
   };
   struct Closure {
+    Closure() = default;
+    Closure(std::vector<ImageId> in_order, std::vector<ImageId> by_slot)
+        : images(std::move(in_order)), definers(std::move(by_slot)) {}
+
     std::vector<ImageId> images;             // in lookup order
     std::vector<ImageId> definers;           // by slot of references: one image, kNone or kSeveral
     std::unordered_map<uint32_t, Own> owns;  // by slot: what a lookup in the closure gave
+
+    // The places, rising, at which somebody else may define what was bound: of what the image's
+    // references were bound to, once for all processes that bind them so. What each of these looks
+    // up again is among them.
+    const std::vector<uint32_t>& places_with_others(
+        ImageId image, const std::shared_ptr<const sim::BoundReferences>& bound);
+
+   private:
+    struct Known {
+      std::shared_ptr<const sim::BoundReferences> bound;
+      size_t count = 0;  // of entries when they were looked at: a process that goes on binds more
+      std::vector<uint32_t> places;
+    };
+    std::deque<Known> known_;
   };
 
   explicit ClosureDefiners(const Images& images) : images_(images) {}

@@ -40,7 +40,7 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
   std::map<std::tuple<ObjectId, ObjectId, std::string_view>, std::vector<Candidate>> by_scope;
   for (const Candidate& candidate : candidates) {
     const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
-    const Binding& binding = simulation_.bindings()[candidate.binding];
+    const Binding binding = simulation_.bindings()[candidate.binding];
     if (is_class_member(name) &&
         !is_instantiation(process_.image(binding.from).elf.symbols[binding.reference]))
       by_scope[{binding.from, binding.to, name.scope}].push_back(candidate);
@@ -55,7 +55,7 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
     group.family = std::string(scope);
     std::vector<uint32_t> captured_symbols;
     for (const Candidate& member : members) {
-      const Binding& binding = simulation_.bindings()[member.binding];
+      const Binding binding = simulation_.bindings()[member.binding];
       group.bindings.push_back(member.binding);
       if (sizes_differ(elf.symbols[binding.reference].st_size,
                        process_.image(binding.to).elf.symbols[binding.definition].st_size))
@@ -65,18 +65,17 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
     // Who enters this class of the runtime, and where.
     std::map<uint32_t, ObjectId> entered;
     std::unordered_set<ObjectId> outsiders;
-    const auto& bindings = simulation_.bindings();
-    for (uint32_t at = 0; at < bindings.size(); at++) {
-      const Binding& binding = bindings[at];
-      if (binding.to != own || binding.from == own || binding.from == provider ||
-          !process_.counts(binding.from) || process_.ownership().same(binding.from, provider))
-        continue;
+    const auto may_enter = [&, own = own, provider = provider](ObjectId from, ObjectId to) {
+      return to == own && from != own && from != provider && process_.counts(from) &&
+             !process_.ownership().same(from, provider);
+    };
+    simulation_.bindings().each(may_enter, [&, scope = scope](uint32_t at, const Binding& binding) {
       const MangledName name = parse_mangled(elf.symbol_name(binding.definition));
-      if (name.kind != NameKind::kEntity || name.scope != scope) continue;
+      if (name.kind != NameKind::kEntity || name.scope != scope) return;
       entered.try_emplace(binding.definition, binding.from);
       outsiders.insert(binding.from);
       if (group.staying.size() < kKeptStaying) group.staying.push_back(at);
-    }
+    });
     if (!entered.empty() && !captured_symbols.empty()) {
       const ImageId image = process_.object(own).image;
       const CallPaths& paths = code.try_emplace(image, process_.image(own)).first->second;
@@ -108,18 +107,18 @@ struct RuntimeClasses::Scope {
 // Constructors are left out: what they lay down is fixed by headers, since every caller knows the
 // object's size.
 void RuntimeClasses::collect_members(Scope& scope) const {
-  const auto& bindings = simulation_.bindings();
-  for (uint32_t at = 0; at < bindings.size(); at++) {
-    const Binding& binding = bindings[at];
-    if (binding.from != scope.consumer || !process_.counts(binding.to)) continue;
+  const auto is_its = [&](ObjectId from, ObjectId to) {
+    return from == scope.consumer && process_.counts(to);
+  };
+  simulation_.bindings().each(is_its, [&](uint32_t at, const Binding& binding) {
     const NameId id = process_.reference(binding).name;
     const std::string_view text = simulation_.images().name(id);
-    if (text.find(scope.name) == std::string_view::npos) continue;
+    if (text.find(scope.name) == std::string_view::npos) return;
     const MangledName name = parse_mangled(text);
     if (is_class_member(name) && !name.constructor && name.scope == scope.name &&
         !is_instantiation(process_.image(binding.to).elf.symbols[binding.definition]))
       scope.by_provider[binding.to].try_emplace(id, at);
-  }
+  });
 }
 
 // Than the definition of the same name in `copy`; a copy without one says nothing.
@@ -181,7 +180,7 @@ void RuntimeClasses::find_split_for_others(const std::vector<Candidate>& candida
   std::map<std::pair<ObjectId, std::string_view>, Scope> scopes;
   for (const Candidate& candidate : candidates) {
     const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
-    const Binding& binding = simulation_.bindings()[candidate.binding];
+    const Binding binding = simulation_.bindings()[candidate.binding];
     // Nearly all end here: the other questions take a walk over all bindings.
     if (!is_class_member(name) || name.constructor || !is_other_code_than_runtimes(binding))
       continue;

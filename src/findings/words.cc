@@ -66,12 +66,12 @@ std::string symbol_text(const Case& examined, uint32_t binding) {
 bool is_part_of_more(const Case& examined, const CaptureGroup& group) {
   const ProcessView& process = examined.process;
   std::set<NameId> names;
-  for (const sim::Binding& binding : process.simulation().bindings()) {
-    if (binding.from != group.consumer || binding.to != group.own) continue;
-    names.insert(process.reference(binding).name);
-    if (names.size() > group.stays) return true;
-  }
-  return false;
+  process.simulation().bindings().each(
+      [&](ObjectId from, ObjectId to) { return from == group.consumer && to == group.own; },
+      [&](uint32_t, const sim::Binding& binding) {
+        names.insert(process.reference(binding).name);
+      });
+  return names.size() > group.stays;
 }
 
 std::string reference_words(const Case& examined, const CaptureGroup& group) {

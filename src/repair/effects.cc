@@ -60,15 +60,16 @@ void Comparison::note(const Binding& binding, ImageId old_provider, MovedKinds& 
 }
 
 void Comparison::fill(Effects& effects, MovedKinds& kinds) {
-  for (const Binding& binding : before_.bindings())
+  before_.bindings().each([&](uint32_t, const Binding& binding) {
     if (ImageId& old = old_provider(before_, binding); old == kNone)
       old = before_.objects()[binding.to].image;
-  for (const Binding& binding : after_.bindings()) {
+  });
+  after_.bindings().each([&](uint32_t, const Binding& binding) {
     const ImageId old = old_provider(after_, binding);
-    if (old == kNone || old == after_.objects()[binding.to].image) continue;
+    if (old == kNone || old == after_.objects()[binding.to].image) return;
     if (moved_.emplace(after_.objects()[binding.from].image, binding.reference).second)
       note(binding, old, kinds);
-  }
+  });
   const Images& images = after_.images();
   for (const auto& [parties, count] : moves_) {
     const auto& [consumer, from, to] = parties;

@@ -81,16 +81,15 @@ std::string bindings_table(const Simulation& simulation) {
   const auto paths = real_paths(simulation);
   std::unordered_set<BindingKey, BindingKeyHash> seen;
   seen.reserve(simulation.bindings().size());
-  for (const Binding& binding : simulation.bindings()) {
-    if (!seen.insert({uint64_t{binding.from} << 32 | binding.to, binding.reference}).second)
-      continue;
+  simulation.bindings().each([&](uint32_t, const Binding& binding) {
+    if (!seen.insert({uint64_t{binding.from} << 32 | binding.to, binding.reference}).second) return;
     const elf::Object& file = simulation.elf(binding.from);
     const elf::Version* version = file.version_of(binding.reference);
     const bool is_protected = file.symbols[binding.reference].visibility() == elf::STV_PROTECTED;
     fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\t{}\n", paths[binding.from],
                    paths[binding.to], file.symbol_name(binding.reference),
                    version ? version->name : "-", is_protected ? "protected" : "normal");
-  }
+  });
   return text;
 }
 

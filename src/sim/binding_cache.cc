@@ -1,9 +1,5 @@
 #include "sim/binding_cache.h"
 
-#include <algorithm>
-
-#include "sim/simulation.h"
-
 namespace cohabit::sim {
 namespace {
 
@@ -22,8 +18,6 @@ bool same_scope(const BindingCache::Relocation& relocation, const std::vector<Im
 }
 
 }  // namespace
-
-BindingCache::BindingCache() : spare_(std::make_shared<SpareBindings>()) {}
 
 const BindingCache::Relocation* BindingCache::find(ImageId image, const std::vector<ImageId>& scope,
                                                    bool lazy) const {

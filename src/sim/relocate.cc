@@ -74,6 +74,22 @@ void Simulation::State::check_version_is_there(ObjectId from, const Reference& r
                         display_name(found.object)));
 }
 
+namespace {
+
+// Static TLS is taken, and a copy is made by the program.
+bool needs_more(RefKind kind) {
+  return kind == RefKind::kStaticTls || kind == RefKind::kTlsDesc || kind == RefKind::kCopy;
+}
+
+}  // namespace
+
+void Simulation::State::note_binding(ObjectId from, uint32_t slot, RefKind kind, Found found,
+                                     bool depends_on_more) {
+  const auto& references = sim.images_[object(from).image].references;
+  sim.bindings_.add({from, found.object, references[slot].symbol, found.symbol, slot, kind, call},
+                    object(found.object).image, references, depends_on_more);
+}
+
 Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
   const Reference& reference = sim.images_[object(from).image].references[slot];
   const int ns = object(from).ns;
@@ -91,6 +107,8 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
   if (from == program)
     if (auto allowed = check_indirect_access(from, reference, found); !allowed) return allowed;
   if (found.unversioned && reference.version != 0) check_version_is_there(from, reference, found);
+  const bool depends_on_more =
+      found.unique || (found.unversioned && reference.version != 0) || needs_more(reference.kind);
   found = take_unique(reference.name, found, from, reference.kind, reference.symbol, ns);
   if (reference.is_protected && found.object != from && rule(Rule::kProtected)) {
     bool own = reference.kind != RefKind::kData && reference.kind != RefKind::kCopy;
@@ -104,8 +122,7 @@ Result<void> Simulation::State::bind(ObjectId from, uint32_t slot, bool lazy) {
     if (own) found = {from, reference.symbol};
   }
   add_dependency(from, found.object, !lazy);
-  sim.bindings_.push_back(
-      {from, found.object, reference.symbol, found.symbol, slot, reference.kind, call});
+  note_binding(from, slot, reference.kind, found, depends_on_more);
   return place_tls(found.object, reference.kind);
 }
 
@@ -137,52 +154,52 @@ Result<void> Simulation::State::bind_all(ObjectId id, bool lazy) {
                           unexpected.plt ? "PLT " : "", unexpected.type, digits));
 }
 
+// As the relocation before, in its order: a provider where it was first met, and what depends on
+// more than the scope is looked up.
 Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relocation& earlier) {
   const auto& references = sim.images_[object(id).image].references;
   const std::vector<ObjectId>& by_image = namespaces[object(id).ns].by_image;
-  for (const BindingCache::Entry& entry : earlier.entries) {
-    if (entry.provider == kNone) {
-      if (auto bound = bind(id, entry.slot, false); !bound) return bound;
-      continue;
-    }
-    const ObjectId provider = object(by_image[entry.provider]).real;
-    const Reference& reference = references[entry.slot];
-    add_dependency(id, provider, true);
-    sim.bindings_.push_back(
-        {id, provider, reference.symbol, entry.definition, entry.slot, reference.kind, call});
+  const BoundReferences& bound = *earlier.bound;
+  std::vector<ObjectId> providers(bound.images.size(), kNone);
+  std::vector<std::pair<uint32_t, ObjectId>> met;  // place, provider
+  for (size_t i = 0; i < providers.size(); i++) {
+    if (bound.first_places[i] == kNone) continue;
+    providers[i] = object(by_image[bound.images[i]]).real;
+    met.emplace_back(bound.first_places[i], providers[i]);
   }
+  std::sort(met.begin(), met.end());
+  sim.bindings_.begin_again(id, call, references, earlier.bound, std::move(providers));
+  size_t next = 0;
+  const auto meet_before = [&](size_t place) {
+    for (; next < met.size() && met[next].first < place; next++)
+      add_dependency(id, met[next].second, true);
+  };
+  for (const uint32_t place : bound.again) {
+    meet_before(place);
+    sim.bindings_.begin_own();
+    if (auto found = bind(id, bound.entries[place].slot, false); !found) {
+      sim.bindings_.end_again(place + 1);
+      return found;
+    }
+  }
+  meet_before(bound.entries.size());
+  sim.bindings_.end_again(static_cast<uint32_t>(bound.entries.size()));
   for (const uint32_t slot : earlier.missing)
     sim.missing_.push_back({id, references[slot].symbol, true, false, call});
   return {};
 }
 
-namespace {
-
-// What may be copied next time: not unique symbols, nothing that takes static TLS, nothing that can
-// fail an assertion.
-BindingCache::Relocation remember(const Simulation& simulation, size_t first_binding,
-                                  size_t first_missing, const HugeVector<Reference>& references) {
-  BindingCache::Relocation result;
-  result.entries.reserve(simulation.bindings().size() - first_binding);
-  for (size_t i = first_binding; i < simulation.bindings().size(); i++) {
-    const Binding& binding = simulation.bindings()[i];
-    const elf::Sym symbol = simulation.elf(binding.to).symbols[binding.definition];
-    const bool again =
-        symbol.bind() == elf::STB_GNU_UNIQUE || binding.kind == RefKind::kStaticTls ||
-        binding.kind == RefKind::kTlsDesc || binding.kind == RefKind::kCopy ||
-        (references[binding.slot].version != 0 && simulation.elf(binding.to).versions.empty());
-    result.entries.push_back(
-        {binding.slot, again ? kNone : simulation.objects()[binding.to].image, binding.definition});
-  }
+// The slots of what was found to be missing since then.
+std::vector<uint32_t> Simulation::State::missing_slots(const HugeVector<Reference>& references,
+                                                       size_t first_missing) const {
+  std::vector<uint32_t> slots;
   size_t slot = 0;
-  for (size_t i = first_missing; i < simulation.missing().size(); i++) {
-    while (references[slot].symbol != simulation.missing()[i].reference) slot++;
-    result.missing.push_back(static_cast<uint32_t>(slot++));
+  for (size_t i = first_missing; i < sim.missing_.size(); i++) {
+    while (references[slot].symbol != sim.missing_[i].reference) slot++;
+    slots.push_back(static_cast<uint32_t>(slot++));
   }
-  return result;
+  return slots;
 }
-
-}  // namespace
 
 Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   if (object(id).relocated) return {};
@@ -198,20 +215,24 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
   BindingCache* cache = plain ? sim.options_.cache : nullptr;
   const std::vector<ImageId> scope = cache ? entered_images() : std::vector<ImageId>();
   const BindingCache::Relocation* earlier = cache ? cache->find(image_id, scope, lazy) : nullptr;
-  constexpr size_t kManyReferences = 10000, kRoom = 4 << 20;  // growing copies, room costs nothing
-  if (image.references.size() > kManyReferences) sim.bindings_.reserve(kRoom);
-  const size_t first_binding = sim.bindings_.size(), first_missing = sim.missing_.size();
-  std::vector<bool> relevant(cache ? sim.images_.size() : 0);
-  if (cache && !earlier) definers = &relevant;
-  Result<void> bound = earlier ? bind_again(id, *earlier) : bind_all(id, lazy);
-  definers = nullptr;
-  if (!bound) return bound;
-  if (auto safe = protect_relro(id); !safe) return safe;
-  if (cache && !earlier) {
-    auto result = remember(sim, first_binding, first_missing, image.references);
-    result.lazy = lazy;
-    result.relevant = std::move(relevant);
-    cache->add(image_id, scope, std::move(result));
+  if (earlier) {
+    if (auto bound = bind_again(id, *earlier); !bound) return bound;
+    if (auto safe = protect_relro(id); !safe) return safe;
+  } else {
+    BindingCache::Relocation fresh{
+        {}, std::vector<bool>(cache ? sim.images_.size() : 0), lazy, {}, {}};
+    const size_t first_missing = sim.missing_.size();
+    if (cache) definers = &fresh.relevant;
+    sim.bindings_.begin(id, call, image.references);
+    Result<void> done = bind_all(id, lazy);
+    fresh.bound = sim.bindings_.end();
+    definers = nullptr;
+    if (!done) return done;
+    if (auto safe = protect_relro(id); !safe) return safe;
+    if (cache && fresh.bound) {
+      fresh.missing = missing_slots(image.references, first_missing);
+      cache->add(image_id, scope, std::move(fresh));
+    }
   }
   object(id).relocated = true;
   object(id).lazy = lazy;

@@ -8,33 +8,14 @@
 
 namespace cohabit::sim {
 
-HugeVector<Binding> SpareBindings::take() {
-  const std::lock_guard lock(mutex_);
-  if (spare_.empty()) return {};
-  HugeVector<Binding> taken = std::move(spare_.back());
-  spare_.pop_back();
-  return taken;
-}
-
-void SpareBindings::give(HugeVector<Binding> over) {
-  over.clear();
-  const std::lock_guard lock(mutex_);
-  if (over.capacity() > 0 && spare_.size() < kMost) spare_.push_back(std::move(over));
-}
-
 Simulation::Simulation(Images& images, const Machine& machine, StartFacts start, Options options)
     : images_(images),
       machine_(machine),
       start_(std::move(start)),
       options_(options),
-      spare_(options.cache ? options.cache->spare() : nullptr),
-      state_(std::make_unique<State>(*this)) {
-  if (spare_) bindings_ = spare_->take();
-}
+      state_(std::make_unique<State>(*this)) {}
 
-Simulation::~Simulation() {
-  if (spare_) spare_->give(std::move(bindings_));
-}
+Simulation::~Simulation() = default;
 
 bool Simulation::start() {
   return state_->start();

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,12 +16,11 @@
 #include "facts/host/machine.h"
 #include "facts/trace/trace.h"
 #include "sim/binding_cache.h"
+#include "sim/bindings.h"
 #include "sim/rules.h"
 #include "world/images.h"
 
 namespace cohabit::sim {
-
-using ObjectId = uint32_t;  // index into Simulation::objects(); ids are never reused
 
 enum class ObjectType : uint8_t { kExecutable, kLibrary, kLoaded };  // lt_executable, ...
 enum class How : uint8_t { kProgram, kLoader, kPreload, kNeeded, kDlopen };
@@ -79,30 +77,6 @@ struct Object {
   bool held = false;               // the trace says that it stayed after its last dlclose
   int64_t static_tls_offset = -1;  // -1: not in the static block
   int64_t static_tls_start = 0;    // AArch64: where its part began, padding included
-};
-
-// ld.so bound a reference of `from` to the definition in `to`.
-struct Binding {
-  ObjectId from;
-  ObjectId to;
-  uint32_t reference;   // symbol index in from's image
-  uint32_t definition;  // symbol index in to's image
-  uint32_t slot;        // index in the references of from's image
-  RefKind kind;
-  uint32_t call;  // during which call; kNone: start-up
-};
-
-// Memory of simulations that are over, for those that follow over the same files: the kernel need
-// not clear 20 MB again for each. Any thread may ask.
-class SpareBindings {
- public:
-  HugeVector<Binding> take();
-  void give(HugeVector<Binding> over);
-
- private:
-  static constexpr size_t kMost = 2;
-  std::mutex mutex_;
-  std::vector<HugeVector<Binding>> spare_;
 };
 
 // A reference without definition: weak (the loader goes on) or an error.
@@ -177,7 +151,7 @@ class Simulation {
   const Images& images() const { return images_; }
   const std::vector<Object>& objects() const { return objects_; }
   const std::vector<ObjectId>& load_order() const { return load_order_; }  // link maps as generated
-  const HugeVector<Binding>& bindings() const { return bindings_; }
+  const Bindings& bindings() const { return bindings_; }
   const std::vector<MissingSymbol>& missing() const { return missing_; }
   // Where ld.so fails an assertion of its own or crashes; at most one of an object.
   // The simulation goes on.
@@ -221,8 +195,7 @@ class Simulation {
   std::vector<std::string> more_start_errors_;
   std::vector<Object> objects_;
   std::vector<ObjectId> load_order_;
-  HugeVector<Binding> bindings_;
-  std::shared_ptr<SpareBindings> spare_;  // where the bindings' memory is from; null: nowhere
+  Bindings bindings_;
   std::vector<MissingSymbol> missing_;
   std::vector<Assertion> assertions_;
   std::vector<CallResult> results_;

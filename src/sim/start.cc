@@ -178,9 +178,7 @@ void Simulation::State::find_loader_malloc() {
       Reference as_data = references[slot];
       as_data.kind = RefKind::kData;
       const Found found = lookup(as_data, 0);
-      if (found.object != kNone)
-        sim.bindings_.push_back(
-            {program, found.object, symbol, found.symbol, slot, RefKind::kData, call});
+      if (found.object != kNone) note_binding(program, slot, RefKind::kData, found, true);
       break;
     }
 }

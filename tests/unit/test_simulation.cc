@@ -84,8 +84,9 @@ TEST_CASE("further simulations over the same files give the same bindings") {
     sim::Simulation simulation(images, machine, this_process(), options);
     CHECK(simulation.start());
     std::vector<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>> bindings;
-    for (const sim::Binding& binding : simulation.bindings())
+    simulation.bindings().each([&](uint32_t, const sim::Binding& binding) {
       bindings.emplace_back(binding.from, binding.to, binding.reference, binding.definition);
+    });
     return bindings;
   };
   const auto plain = run();
