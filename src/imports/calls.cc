@@ -203,6 +203,16 @@ bool Interpreter::waits_for(std::string_view error, bool to_go_on) const {
 
 // --- attributes
 
+namespace {
+
+// Not code: each instance may have a value of its own in its place.
+bool is_data(Ref value) {
+  return value->type != Type::kFunction && value->type != Type::kModel &&
+         value->type != Type::kMethod && value->type != Type::kClass;
+}
+
+}  // namespace
+
 Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
   if (Ref found = module->names.get(name)) return found;
   if (name == "__dict__") return variables_of(module);
@@ -239,6 +249,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
   if (Ref found = object->names.get(name)) return found;
   if (name == "__class__") return object->of;
   if (Ref value = class_attribute(object->of, name)) {
+    if (object->unseen && is_data(value) && !name.starts_with("__")) return opaque_;
     Ref bound = bind_method(value, object, object->of);
     *raised = !bound;
     return bound;
@@ -260,7 +271,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
     return dict;
   }
   if (object->items) return builtin_method(object->items, name);
-  return nullptr;
+  return object->text ? builtin_method(object->text, name) : nullptr;
 }
 
 Ref Interpreter::builtin_method(Ref object, std::string_view name) {
@@ -579,6 +590,13 @@ bool asks_first(const Function* maker) {
          body[0]->exprs[0]->kind == ExprKind::kCall;
 }
 
+// What an instance of a subclass of str is as a text; null: it is none.
+Str* Interpreter::text_of_instance(Class* type, const Arguments& arguments) {
+  const Class* text = builtin_class("str");
+  if (!text || !derives_from(type, text) || arguments.open) return nullptr;
+  return as<Str>(find_model("str.__new__")->function(*this, type, arguments), Type::kStr);
+}
+
 Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   bool done = false;
   Ref builtin = construct_builtin(type, arguments, &done);
@@ -596,7 +614,11 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
     all.open = arguments.open;
     if (!call(maker, all)) return nullptr;
   }
-  if (Ref init = class_attribute(type, "__init__")) {
+  if (!maker) instance->text = text_of_instance(type, arguments);
+  if (const Class* data = data_class(type)) {
+    if (!fill_data_class(instance, *data, arguments)) return nullptr;
+  } else if (Ref init = class_attribute(type, "__init__")) {
+    instance->unseen = init->type == Type::kOpaque || init->type == Type::kNone;
     if (!call(bind_method(init, instance, type), arguments)) return nullptr;
   } else if (is_open(type)) {
     instance->open = true;

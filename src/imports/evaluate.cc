@@ -552,7 +552,7 @@ std::optional<bool> Interpreter::truth(Ref value) {
           }
           return truth(result);
         }
-      return true;
+      return instance->text ? truth(instance->text) : true;
     }
     default:
       return true;

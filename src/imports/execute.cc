@@ -704,6 +704,7 @@ Flow Interpreter::execute_function(const Stmt& statement) {
 Flow Interpreter::execute_class(const Stmt& statement) {
   auto* type = make<Class>();
   type->name = statement.name;
+  type->statement = &statement;
   type->module = current_module();
   type->decorated = !statement.decorators.empty();
   Arguments keywords;

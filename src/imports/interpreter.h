@@ -305,6 +305,11 @@ class Interpreter {
   Ref run_function(Function* function, const Arguments& arguments);
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
   Ref instantiate(Class* type, const Arguments& arguments);
+  Str* text_of_instance(Class* type, const Arguments& arguments);
+
+  // data_classes.cc
+  const Class* data_class(Class* type) const;
+  bool fill_data_class(Instance* instance, const Class& type, const Arguments& arguments);
   Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
   Ref call_opaque(Opaque* callee, const Arguments& arguments);
   Ref instance_attribute(Instance* object, std::string_view name, bool* raised);

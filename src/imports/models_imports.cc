@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "base/rows.h"
+#include "facts/elf/object.h"
+#include "facts/host/ldcache.h"
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -407,14 +410,46 @@ Ref cffi_new(I& in, Ref, const A&) {
   return in.opaque("_cffi_backend.FFI()");
 }
 
+// ctypes.util.find_library(name): of what `ldconfig -p` prints the first that fits, else what a
+// compiler or linker finds, if there is one. Lib/ctypes/util.py, _findSoname_ldconfig and
+// _findLib_gcc; the programs that it asks are not run.
+Ref find_library(I& in, Ref, const A& a) {
+  constexpr uint64_t kMostCache = 16 << 20;
+  constexpr int32_t kKindOfLibrary = 0xff, kLibc6 = 3;
+  constexpr int32_t kMachineOfLibrary = 0xff00, kX86_64 = 0x300;
+  const std::string_view* name = text_of(a.get(0, "name"));
+  if (!name || name->find_first_of(" \t\n/") != std::string_view::npos) return in.opaque();
+  if (in.tree().stat("/sbin/ldconfig")) {
+    const auto file = in.tree().read_text("/etc/ld.so.cache", kMostCache);
+    if (!file) return in.opaque();
+    const std::string start = fmt::format("lib{}.", *name);
+    const LdCache cache = LdCache::parse(Bytes(*file));
+    for (const LdCache::Entry& entry : cache.entries()) {
+      const bool fits = (entry.flags & kKindOfLibrary) == kLibc6 &&
+                        (in.finder().interpreter().elf_machine != elf::EM_X86_64 ||
+                         (entry.flags & kMachineOfLibrary) == kX86_64);
+      if (fits && entry.name.starts_with(start) && entry.name.size() > start.size())
+        return in.string(entry.name);
+    }
+  }
+  const std::string_view* places = text_of(I::dict_get(in.environment(), "PATH"));
+  if (!places) return in.opaque();
+  for (const std::string_view place : split(*places, ':'))
+    for (const char* program : {"gcc", "cc", "ld"})
+      if (in.tree().stat(fmt::format("{}/{}", place, program))) return in.opaque();
+  return in.none();
+}
+
 // _codecs_jp.getcodec(name): a LookupError for what this codec module does not have.
 Ref getcodec(I& in, Ref self, const A& a) {
   const std::string_view* name = text_of(a.get(0));
   Opaque* callee = as<Opaque>(self, Type::kOpaque);
   if (!name || !callee) return in.opaque();
   FileStrings* strings = in.strings_in(in.library_of(callee->name));
-  if (!strings || strings->has(*name)) return in.opaque();
-  return in.raise("LookupError", "no such codec is supported.");
+  if (strings && !strings->has(*name))
+    return in.raise("LookupError", "no such codec is supported.");
+  // Modules/cjkcodecs/cjkcodecs.h makes the codec by that module.
+  return in.import_dotted("_multibytecodec") ? in.opaque() : nullptr;
 }
 
 // TF_LoadLibrary of TensorFlow's C API opens through its own framework library.
@@ -474,6 +509,7 @@ constexpr ModelRow kRows[] = {
     {"_cffi_backend.load_library", cffi_load},
     {"_cffi_backend.FFI", cffi_new},
     {"_cffi_backend.FFI().dlopen", cffi_load},
+    {"ctypes.util.find_library", find_library},
     {"_codecs_cn.getcodec", getcodec},
     {"_codecs_hk.getcodec", getcodec},
     {"_codecs_iso2022.getcodec", getcodec},

@@ -179,17 +179,18 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
     for (const std::string& directory : search_of(parent, parent_of(name)))
       search->items.push_back(string(directory));
   for (Ref item : finders) {
-    Instance* finder = as<Instance>(item, Type::kInstance);
-    if (!finder) continue;
-    Ref method = class_attribute(finder->of, "find_spec");
+    Instance* instance = as<Instance>(item, Type::kInstance);
+    Class* type = instance ? instance->of : as<Class>(item, Type::kClass);
+    Ref method = type ? class_attribute(type, "find_spec") : nullptr;
     if (!method) continue;
     // What it imports may import the name once more (setuptools' distutils). A finder that never
     // ends so has means of its own against it, which may be unknown here.
     constexpr std::ptrdiff_t kMostAtOnce = 2;
-    const std::pair<Ref, std::string_view> question(finder, name);
+    const std::pair<Ref, std::string_view> question(item, name);
     if (std::count(asked_finders_.begin(), asked_finders_.end(), question) >= kMostAtOnce) continue;
     asked_finders_.push_back(question);
-    Ref spec = call(bind_method(method, finder, finder->of),
+    const uint64_t guesses = guesses_;
+    Ref spec = call(bind_method(method, instance, type),
                     Arguments(arena_, {string(name), search ? search : none_, none_}));
     asked_finders_.pop_back();
     if (!spec) {
@@ -197,6 +198,13 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
       continue;
     }
     if (Instance* known = as<Instance>(spec, Type::kInstance)) return load_by_custom(name, known);
+    // Whoever expects that it is not there goes on without it.
+    const bool may_find = spec->type == Type::kOpaque || guesses_ != guesses;
+    if (before || !may_find || expects("ImportError")) continue;
+    undecided(fmt::format("whether a finder of sys.meta_path finds {}", name)).may_fail = true;
+    Ref value = opaque(name);
+    dict_set(sys_modules_, name, value);
+    return value;
   }
   return nullptr;
 }

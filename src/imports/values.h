@@ -164,6 +164,7 @@ struct Class : Value {
   std::string_view name;
   Module* module = nullptr;
   std::pmr::vector<Class*> bases;
+  const Stmt* statement = nullptr;
   bool open = false;       // a base is opaque
   bool decorated = false;  // something may have added methods: dataclass
   Namespace names;
@@ -175,6 +176,8 @@ struct Instance : Value {
   Namespace names;
   bool open = false;
   Dict* items = nullptr;  // of subclasses of dict
+  Str* text = nullptr;    // of subclasses of str
+  bool unseen = false;    // made out of sight: what its class has may be something else in it
   Sequence* arguments = nullptr;
   Instance* target = nullptr;  // of super(): whose methods they are; `of` has the bases
   Instance(Arena& arena, Class* type_of) : Value(Type::kInstance), of(type_of), names(arena) {}
@@ -217,6 +220,8 @@ inline const std::string_view* text_of(Ref value) {
   if (!value) return nullptr;
   if (value->type == Type::kStr || value->type == Type::kPath)
     return &static_cast<const Str*>(value)->text;
+  if (const auto* instance = as<Instance>(value, Type::kInstance); instance && instance->text)
+    return &instance->text->text;
   return nullptr;
 }
 // A list, set or dictionary that has nothing yet may be filled out of sight.
