@@ -9,6 +9,7 @@
 
 #include "base/together.h"
 #include "imports/join.h"
+#include "sim/planned_process.h"
 
 namespace cohabit {
 namespace {
@@ -34,7 +35,8 @@ bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
   return std::equal(results.begin(), results.end(), plan.opens.begin(), plan.opens.end(),
                     [](const sim::CallResult& result, const python::PlannedOpen& open) {
                       return result.failed != open.error.empty();
-                    });
+                    }) &&
+         sim::has_as_planned(plan, simulation);
 }
 
 // About how long the plan of a module takes against others: how much its distribution has. Where

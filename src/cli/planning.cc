@@ -31,9 +31,12 @@ std::vector<std::string> imports_of(const World& world, const python::Plan& plan
 
 // The plan of an earlier run, if ld.so would answer to its opens as it did then.
 bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
-  return std::all_of(plan.opens.begin(), plan.opens.end(), [&](const python::PlannedOpen& open) {
-    return process.open(open.name, open.flags, open.caller).value_or("") == open.error;
-  });
+  return std::all_of(plan.opens.begin(), plan.opens.end(),
+                     [&](const python::PlannedOpen& open) {
+                       return process.open(open.name, open.flags, open.caller).value_or("") ==
+                              open.error;
+                     }) &&
+         sim::has_as_planned(plan, process.simulation());
 }
 
 // One process from its start; `kept`, if given, is what it would open, else that is worked out.

@@ -425,8 +425,11 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
     return sure ? std::optional(true) : std::nullopt;
   }
   const Instance *one = as<Instance>(a, Type::kInstance), *other = as<Instance>(b, Type::kInstance);
-  if (one && other && has_identity(one->of) && has_identity(other->of)) return false;
-  if (one || other) return std::nullopt;
+  const auto decides = [&](const Instance* instance) {
+    return instance && !has_identity(instance->of);
+  };
+  if (decides(one) || decides(other)) return std::nullopt;
+  if (one || other) return false;
   if (a->type == Type::kDict && b->type == Type::kDict) return std::nullopt;
   return false;
 }
@@ -542,6 +545,7 @@ std::optional<bool> Interpreter::truth(Ref value) {
     }
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(value);
+      if (Ref own = instance->names.get("__bool__")) return truth(own);  // of a model
       if (is_open(instance->of)) return std::nullopt;
       for (const char* name : {"__bool__", "__len__"})
         if (Ref method = class_attribute(instance->of, name)) {

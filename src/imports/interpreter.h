@@ -156,6 +156,11 @@ class Interpreter {
   int dlopen_flags = kRtldNow;
   // A call of dlopen by code of `caller` (a path). Null if it failed; it then raised OSError.
   Ref open_library(const std::optional<std::string>& name, int flags, const std::string& caller);
+  size_t open_count() const { return plan_.opens.size(); }
+  // What stands for the library that was opened last, by which has_symbol() knows it.
+  Ref last_library();
+  // Whether it has the symbol; nothing: not known.
+  std::optional<bool> has_symbol(std::string_view library, std::string_view symbol);
   // Path of the loaded extension module or library that a dotted native name belongs to.
   std::string library_of(std::string_view native_name);
   FileStrings* strings_in(const std::string& library);  // null: it cannot be read

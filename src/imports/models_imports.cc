@@ -397,7 +397,25 @@ Ref dlopen(I& in, Ref self, const A& a) {
 
 Ref ctypes_dlopen(I& in, Ref, const A& a) {
   auto callee = in.make<Opaque>("_ctypes");
-  return dlopen(in, callee, a);
+  const size_t opens = in.open_count();
+  Ref result = dlopen(in, callee, a);
+  return result && in.open_count() > opens ? in.last_library() : result;
+}
+
+// _ctypes.CFuncPtr((name, library)): an AttributeError where dlsym finds nothing.
+Ref function_pointer(I& in, Ref self, const A& a) {
+  const Sequence* told = as<Sequence>(a.get(0), Type::kTuple);
+  const bool is_pair = told && told->items.size() == 2 && !told->open;
+  const std::string_view* name = is_pair ? text_of(told->items[0]) : nullptr;
+  const auto* library = is_pair ? as<Instance>(told->items[1], Type::kInstance) : nullptr;
+  const auto* handle = library ? as<Opaque>(library->names.get("_handle"), Type::kOpaque) : nullptr;
+  const auto there = name && handle ? in.has_symbol(handle->name, *name) : std::nullopt;
+  if (auto* pointer = as<Instance>(self, Type::kInstance); pointer && there)
+    pointer->names["__bool__"] = in.boolean(true);
+  if (there != false) return in.none();
+  const std::string_view* path = text_of(library->names.get("_name"));
+  return in.raise("AttributeError",
+                  fmt::format("{}: undefined symbol: {}", path ? *path : "python", *name));
 }
 
 Ref cffi_load(I& in, Ref, const A& a) {
@@ -506,6 +524,7 @@ constexpr ModelRow kRows[] = {
     {"imp.load_package", imp_load_file},
     {"pkgutil.iter_modules", iter_modules},
     {"_ctypes.dlopen", ctypes_dlopen},
+    {"CFuncPtr.__init__", function_pointer},
     {"_cffi_backend.load_library", cffi_load},
     {"_cffi_backend.FFI", cffi_new},
     {"_cffi_backend.FFI().dlopen", cffi_load},

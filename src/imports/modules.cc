@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
 #include <tuple>
 #include <utility>
 
@@ -446,6 +447,30 @@ Ref Interpreter::open_library(const std::optional<std::string>& name, int flags,
   note(PlanEvent::kOpen, plan_.opens.size());
   plan_.opens.push_back(std::move(planned));
   return error ? raise("OSError", *error) : opaque();
+}
+
+namespace {
+
+constexpr std::string_view kLibrary = "<library ";  // and its number among the opens
+
+}  // namespace
+
+Ref Interpreter::last_library() {
+  return opaque(fmt::format("{}{}", kLibrary, plan_.opens.size() - 1));
+}
+
+std::optional<bool> Interpreter::has_symbol(std::string_view library, std::string_view symbol) {
+  if (!library.starts_with(kLibrary)) return std::nullopt;
+  library.remove_prefix(kLibrary.size());
+  size_t open = 0;
+  const auto read = std::from_chars(library.data(), library.data() + library.size(), open);
+  if (read.ec != std::errc() || open >= plan_.opens.size()) return std::nullopt;
+  const auto there = loader_.has_symbol(open, symbol);
+  auto& asked = plan_.opens[open].symbols;
+  const bool is_new = std::none_of(asked.begin(), asked.end(),
+                                   [&](const AskedSymbol& one) { return one.name == symbol; });
+  if (there && is_new) asked.push_back({std::string(symbol), *there});
+  return there;
 }
 
 const NativeStrings* Interpreter::strings_of(const ModuleSpec& spec) {

@@ -31,11 +31,21 @@ class NativeLoader {
   // for the interpreter itself (libpython or the executable).
   virtual std::optional<std::string> open(const std::optional<std::string>& name, int flags,
                                           const std::string& caller) = 0;
+  // Whether dlsym finds the symbol in what the open of this number (from 0) gave. Nothing: not
+  // known.
+  virtual std::optional<bool> has_symbol(size_t /*open*/, std::string_view /*name*/) {
+    return std::nullopt;
+  }
 };
 
 enum class OpenCause : uint8_t {
   kExtension,  // a module of Python
   kCall,       // ctypes and other functions that open what they are told
+};
+
+struct AskedSymbol {
+  std::string name;
+  bool is_there = false;
 };
 
 struct PlannedOpen {
@@ -46,7 +56,8 @@ struct PlannedOpen {
   std::string module;  // that is imported, or whose code makes the call
   std::string file;    // the source that asks for it
   uint32_t line = 0;
-  std::string error;  // empty: it works
+  std::string error;                 // empty: it works
+  std::vector<AskedSymbol> symbols;  // that the program asked of it by name, each once
 };
 
 struct PlannedModule {

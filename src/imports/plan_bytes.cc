@@ -95,7 +95,7 @@ void visit(Way& way, T& value) {
     way.text(importer);
     way.number(line);
   } else if constexpr (std::is_same_v<Kind, PlannedOpen>) {
-    auto& [name, flags, caller, cause, module, file, line, error] = value;
+    auto& [name, flags, caller, cause, module, file, line, error, symbols] = value;
     visit_optional(way, name);
     way.number(flags);
     way.text(caller);
@@ -104,6 +104,11 @@ void visit(Way& way, T& value) {
     way.text(file);
     way.number(line);
     way.text(error);
+    visit_list(way, symbols);
+  } else if constexpr (std::is_same_v<Kind, AskedSymbol>) {
+    auto& [name, is_there] = value;
+    way.text(name);
+    way.number(is_there);
   } else if constexpr (std::is_same_v<Kind, Undecided>) {
     auto& [file, line, what, may_fail] = value;
     way.text(file);

@@ -73,9 +73,9 @@ constexpr std::string_view kTypes[] = {
     "object", "type", "str",  "bytes",     "int",     "bool",      "float",      "list",
     "tuple",  "set",  "dict", "frozenset", "complex", "bytearray", "memoryview", "slice"};
 constexpr std::string_view kInternalTypes[] = {
-    "NoneType",  "ModuleType", "ModuleSpec", "Loader",       "FileFinder",  "PackageNotFoundError",
-    "namespace", "File",       "Frame",      "Distribution", "Requirement", "SpecifierSet",
-    "PathFinder"};
+    "NoneType",   "ModuleType", "ModuleSpec", "Loader",       "FileFinder",  "PackageNotFoundError",
+    "namespace",  "File",       "Frame",      "Distribution", "Requirement", "SpecifierSet",
+    "PathFinder", "CFuncPtr"};
 
 }  // namespace
 
@@ -119,7 +119,8 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
     if (const ModelRow* start = find_model(name, "__init__"))
       type->names["__init__"] = make<Model>(start->name, start->function);
   }
-  static_cast<Class*>(internal_["ModuleType"])->open = true;
+  for (const char* name : {"ModuleType", "CFuncPtr"})
+    static_cast<Class*>(internal_[name])->open = true;
   path_finder_ = instance_of("PathFinder");
   meta_path_->items.push_back(path_finder_);
   for (const char* name : {"IOError", "EnvironmentError", "WindowsError"})
@@ -170,6 +171,7 @@ void Interpreter::install_values(Module* module) {
         {"RTLD_LAZY", 1},  {"RTLD_NOW", 2},        {"RTLD_NOLOAD", 4},       {"RTLD_DEEPBIND", 8},
         {"RTLD_LOCAL", 0}, {"RTLD_GLOBAL", 0x100}, {"RTLD_NODELETE", 0x1000}};
     for (const auto& [name, value] : kFlags) names[name] = integer(value);
+    if (module->spec.name == "_ctypes") names["CFuncPtr"] = builtin_class("CFuncPtr");
   } else if (module->spec.name == "os") {
     names["environ"] = environment_;
   } else if (module->spec.name == "_frozen_importlib_external") {

@@ -48,4 +48,18 @@ std::optional<std::string> PlannedProcess::open(const std::optional<std::string>
   return result.error;
 }
 
+bool has_as_planned(const python::Plan& plan, const Simulation& simulation) {
+  const auto& results = simulation.results();
+  for (size_t i = 0; i < plan.opens.size(); i++)
+    for (const python::AskedSymbol& symbol : plan.opens[i].symbols)
+      if (i >= results.size() || simulation.has_symbol(results[i], symbol.name) != symbol.is_there)
+        return false;
+  return true;
+}
+
+std::optional<bool> PlannedProcess::has_symbol(size_t open, std::string_view name) {
+  const auto& results = simulation_.results();
+  return open < results.size() ? simulation_.has_symbol(results[open], name) : std::nullopt;
+}
+
 }  // namespace cohabit::sim

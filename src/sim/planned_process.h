@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +27,9 @@ class PlannedProcess : public python::NativeLoader {
 
   std::optional<std::string> open(const std::optional<std::string>& name, int flags,
                                   const std::string& caller) override;
+  std::optional<bool> has_symbol(size_t open, std::string_view name) override;
   const std::vector<LoaderCall>& calls() const { return calls_; }
+  const Simulation& simulation() const { return simulation_; }
 
  private:
   ObjectId find_caller(const std::string& path);
@@ -35,5 +38,9 @@ class PlannedProcess : public python::NativeLoader {
   std::vector<LoaderCall> calls_;
   ObjectId python_ = kNone;  // libpython, or the program
 };
+
+// Whether the libraries have the symbols that the program asked them for as it supposed. Of the
+// whole process, at its end: what it has by then and had not when it was asked counts as well.
+bool has_as_planned(const python::Plan& plan, const Simulation& simulation);
 
 }  // namespace cohabit::sim

@@ -214,6 +214,16 @@ Simulation::Found Simulation::lookup_in(const std::vector<ObjectId>& scope, Obje
   return {};
 }
 
+// A handle's scope is the object's own search list; a program's grows by what is made global.
+std::optional<bool> Simulation::has_symbol(const CallResult& opened, std::string_view name) const {
+  if (opened.object == kNone) return std::nullopt;
+  Reference reference{};
+  reference.name = images_.find_name(name);
+  if (reference.name == kNone) return false;
+  const Object& object = objects_[opened.object];
+  return lookup_in(object.search_list, reference, object.ns).object != kNone;
+}
+
 void Simulation::enter_lookup_scope(const std::vector<ObjectId>& scope) const {
   State& state = *state_;
   state.position.resize(objects_.size());

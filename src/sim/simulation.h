@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -167,6 +168,8 @@ class Simulation {
   // Where the object says that its libraries are: its own directory, then those of its RPATH or
   // RUNPATH; not where the machine's are.
   std::vector<std::string> own_directories(ObjectId id) const;
+  // Whether dlsym finds a symbol in what a dlopen gave. Nothing: it gave no object.
+  std::optional<bool> has_symbol(const CallResult& opened, std::string_view name) const;
   // The definition that a reference gets in a scope made of these objects, in this order (findings
   // ask what an object's own dependencies would have provided). For many references over one scope
   // enter it once. Only live objects are found.

@@ -537,6 +537,56 @@ SCENARIOS: dict[str, dict[str, str]] = {
                            "        return getattr(import_module(names[name], scope['__name__']), name)\n"
                            "    scope['__getattr__'] = __getattr__\n    return True\n",
         "m_pkg/m_part.py": "part = 1\n", "m_pkg/m_x.py": "other = 1\n"},
+    # As cuda.pathfinder's tables.
+    "fields of data classes": {
+        "app.py": "import dataclasses, typing\nfrom dataclasses import dataclass, field\n@dataclass\nclass Base:\n    name: str\n"
+                  "    parts: tuple = ()\n    kind: typing.ClassVar[str] = 'none'\n"
+                  "@dataclass(order=True)\nclass More(Base):\n    names: list = field(default_factory=list)\n"
+                  "    size: int = field(default=3, init=False)\n    wide: dataclasses.InitVar[int] = 0\n"
+                  "    def __post_init__(self, wide):\n        if wide == 7:\n            import m_a\n"
+                  "one, two = Base(name='one', parts=('m_b',)), Base('two')\n"
+                  "for each in (one, two):\n    for part in each.parts:\n        __import__(part)\n"
+                  "if one.name == 'one' and two.name == 'two':\n    import m_c\n"
+                  "more = More('three', ('x',), ['m_d'], wide=7)\n__import__(more.names[0])\n"
+                  "if more.size == 3 and more.kind == 'none' and not More('four').names:\n    import m_e\n"
+                  "if More('five').parts or 'two' not in {known.name for known in (one, two) if not known.parts}:\n"
+                  "    import m_x\n"
+                  "class Plain(Base):\n    def __init__(self):\n        self.parts = ('m_f',)\n__import__(Plain().parts[0])\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefx"}},
+    # As torch.__version__.
+    "texts with methods of their own": {
+        "app.py": "class Version(str):\n    def release(self):\n        return int(self.split('.')[0])\n"
+                  "there, none = Version('2.11.0+cu130'), Version()\nif there.release() >= 2:\n    import m_a\n"
+                  "if not none and there and 'cu130' in there:\n    import m_b\n"
+                  "__import__(f\"m_{Version('c')}\")\nif there.startswith('1.'):\n    import m_x\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
+    # As mpi4py's.
+    "a finder that is a class": {
+        "app.py": "import os, sys\nfrom importlib.util import spec_from_file_location\nclass Finder:\n    @classmethod\n"
+                  "    def find_spec(cls, name, path, target=None):\n        if name == 'n_pkg.part':\n"
+                  "            file = os.path.join(path[0], 'part.variant.py')\n"
+                  "            return spec_from_file_location(name, file) if os.path.isfile(file) else None\n"
+                  "sys.meta_path.append(Finder)\nfrom n_pkg import part\nimport m_b\n",
+        "n_pkg/__init__.py": "", "n_pkg/part.variant.py": "import m_a\n", "m_a.py": "", "m_b.py": ""},
+    "a finder of which nothing is known": {
+        "app.py": "import os, sys\nclass Finder:\n    @classmethod\n    def find_spec(cls, name, path, target=None):\n"
+                  "        if os.getpid() < 0:\n            return 1\n        return None\n"
+                  "sys.meta_path.append(Finder)\ntry:\n    import m_gone\nexcept ImportError:\n    import m_a\n",
+        "m_a.py": ""},
+    "symbols that libraries have": {
+        "app.py": "import ctypes\nfrom ctypes.util import find_library\nlib = ctypes.CDLL(None)\nif hasattr(lib, 'malloc'):\n    import m_a\n"
+                  "if hasattr(lib, 'MPI_Surely_not_there'):\n    import m_x\n"
+                  "try:\n    lib.MPI_Surely_not_there\n    import m_x\nexcept AttributeError:\n    import m_b\n"
+                  "if getattr(ctypes.CDLL('libm.so.6'), 'cos', None) and not getattr(lib, 'no_such_name', None):\n    import m_c\n"
+                  "try:\n    ctypes.CDLL('libm.so.6')['cos_or_so']\nexcept AttributeError:\n    import m_d\n"
+                  "ctypes.pythonapi.PyObject_Repr.restype = ctypes.py_object\n"
+                  "__import__({'libc.so.6': 'm_e'}.get(find_library('c') or 'libc.so.6', 'm_x'))\n",
+        **{f"m_{letter}.py": "" for letter in "abcdex"}},
+    "what a codec is made by": {
+        "app.py": "import importlib, sys\nfor name in ('_codecs_jp', '_codecs_kr'):\n    try:\n"
+                  "        importlib.import_module(name).getcodec('cp949')\n        if '_multibytecodec' in sys.modules:\n"
+                  "            import m_a\n    except LookupError:\n        import m_b\n",
+        "m_a.py": "", "m_b.py": ""},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",

@@ -16,8 +16,16 @@ python::Plan some_plan() {
   plan.modules = {{"a", python::ModuleKind::kNative, "/a.so", "", 0},
                   {"b", python::ModuleKind::kSource, "/b.py", "a", 700}};
   plan.wanted = {{"a", "b"}};
-  plan.opens = {{std::nullopt, 2, "", python::OpenCause::kCall, "a", "/a.py", 3, ""},
-                {"/x.so", -1, "/a.so", python::OpenCause::kExtension, "b", "/b.py", 4, "no"}};
+  plan.opens = {{std::nullopt,
+                 2,
+                 "",
+                 python::OpenCause::kCall,
+                 "a",
+                 "/a.py",
+                 3,
+                 "",
+                 {{"f", true}, {"g", false}}},
+                {"/x.so", -1, "/a.so", python::OpenCause::kExtension, "b", "/b.py", 4, "no", {}}};
   plan.undecided = {{"/b.py", 5, "a condition"}};
   plan.raises = {{"/b.py", 6, "KeyError"}};
   plan.failure = "ImportError: no";
