@@ -19,18 +19,29 @@ std::vector<ImageId> ClosureDefiners::find_definers(ImageId image,
   return definers;
 }
 
-const std::vector<uint32_t>& ClosureDefiners::Closure::places_with_others(
-    ImageId image, const std::shared_ptr<const sim::BoundReferences>& bound) {
-  for (const Known& one : known_)
-    if (one.bound == bound && one.count == bound->entries.size()) return one.places;
-  Known& known = known_.emplace_back(Known{bound, bound->entries.size(), {}});
-  for (uint32_t place = 0; place < known.count; place++) {
-    const sim::BoundReferences::Entry& entry = bound->entries[place];
-    const ImageId provider = bound->images[entry.provider];
+void ClosureDefiners::Closure::find_places(ImageId image, const sim::BoundReferences& bound,
+                                           std::vector<uint32_t>& places) const {
+  for (uint32_t place = 0; place < bound.entries.size(); place++) {
+    const sim::BoundReferences::Entry& entry = bound.entries[place];
+    const ImageId provider = bound.images[entry.provider];
     const ImageId definer = definers[entry.slot];
     if (entry.again || (provider != image && definer != kNone && definer != provider))
-      known.places.push_back(place);
+      places.push_back(place);
   }
+}
+
+const std::vector<uint32_t>& ClosureDefiners::Closure::places_with_others(
+    ImageId image, const std::shared_ptr<const sim::BoundReferences>& bound) {
+  if (!bound->is_whole) {
+    unshared_.clear();
+    find_places(image, *bound, unshared_);
+    return unshared_;
+  }
+  for (const Known& one : known_)
+    if (one.bound == bound) return one.places;
+  if (known_.size() == kMostKnown) known_.pop_front();
+  Known& known = known_.emplace_back(Known{bound, {}});
+  find_places(image, *bound, known.places);
   return known.places;
 }
 

@@ -30,18 +30,21 @@ class ClosureDefiners {
     std::unordered_map<uint32_t, Own> owns;  // by slot: what a lookup in the closure gave
 
     // The places, rising, at which somebody else may define what was bound: of what the image's
-    // references were bound to, once for all processes that bind them so. What each of these looks
-    // up again is among them.
+    // references were bound to, once for all processes that repeat it. What each of these looks up
+    // again is among them. Stays until the next call.
     const std::vector<uint32_t>& places_with_others(
         ImageId image, const std::shared_ptr<const sim::BoundReferences>& bound);
 
    private:
+    static constexpr size_t kMostKnown = 16;
     struct Known {
       std::shared_ptr<const sim::BoundReferences> bound;
-      size_t count = 0;  // of entries when they were looked at: a process that goes on binds more
       std::vector<uint32_t> places;
     };
+    void find_places(ImageId image, const sim::BoundReferences& bound,
+                     std::vector<uint32_t>& places) const;
     std::deque<Known> known_;
+    std::vector<uint32_t> unshared_;  // of a list that nobody repeats
   };
 
   explicit ClosureDefiners(const Images& images) : images_(images) {}

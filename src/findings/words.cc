@@ -69,7 +69,7 @@ bool is_part_of_more(const Case& examined, const CaptureGroup& group) {
   process.simulation().bindings().each(
       [&](ObjectId from, ObjectId to) { return from == group.consumer && to == group.own; },
       [&](uint32_t, const sim::Binding& binding) {
-        names.insert(process.reference(binding).name);
+        if (names.size() <= group.stays) names.insert(process.reference(binding).name);
       });
   return names.size() > group.stays;
 }

@@ -254,6 +254,8 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
     *raised = !bound;
     return bound;
   }
+  if (object->text)
+    if (Ref method = builtin_method(object->text, name)) return method;
   if (Ref hook = class_attribute(object->of, "__getattr__"); hook && !name.starts_with("__")) {
     Ref value = call(bind_method(hook, object, object->of), Arguments(arena_, {string(name)}));
     if (value) return value;
@@ -271,7 +273,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
     return dict;
   }
   if (object->items) return builtin_method(object->items, name);
-  return object->text ? builtin_method(object->text, name) : nullptr;
+  return object->text ? opaque_ : nullptr;  // a method of str that has no model
 }
 
 Ref Interpreter::builtin_method(Ref object, std::string_view name) {
@@ -597,6 +599,15 @@ Str* Interpreter::text_of_instance(Class* type, const Arguments& arguments) {
   return as<Str>(find_model("str.__new__")->function(*this, type, arguments), Type::kStr);
 }
 
+Ref Interpreter::plain_text(Ref value, std::initializer_list<std::string_view> methods) {
+  const auto* instance = as<Instance>(value, Type::kInstance);
+  if (!instance || !instance->text) return value;
+  const bool is_own = std::any_of(methods.begin(), methods.end(), [&](std::string_view name) {
+    return class_attribute(instance->of, name) != nullptr;
+  });
+  return is_own ? value : instance->text;
+}
+
 Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   bool done = false;
   Ref builtin = construct_builtin(type, arguments, &done);
@@ -615,9 +626,7 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
     if (!call(maker, all)) return nullptr;
   }
   if (!maker) instance->text = text_of_instance(type, arguments);
-  if (const Class* data = data_class(type)) {
-    if (!fill_data_class(instance, *data, arguments)) return nullptr;
-  } else if (Ref init = class_attribute(type, "__init__")) {
+  if (Ref init = class_attribute(type, "__init__")) {
     instance->unseen = init->type == Type::kOpaque || init->type == Type::kNone;
     if (!call(bind_method(init, instance, type), arguments)) return nullptr;
   } else if (is_open(type)) {

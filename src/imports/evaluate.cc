@@ -396,6 +396,8 @@ std::optional<bool> same_set(Interpreter& in, Sequence* a, Sequence* b) {
 }  // namespace
 
 std::optional<bool> Interpreter::equal(Ref a, Ref b) {
+  a = plain_text(a, {"__eq__"});
+  b = plain_text(b, {"__eq__"});
   if (a == b) return a->type == Type::kOpaque ? std::nullopt : std::optional(true);
   if (a->type == Type::kOpaque || b->type == Type::kOpaque) return std::nullopt;
   const auto number = [](Ref value) {
@@ -457,6 +459,8 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
     default:
       break;
   }
+  a = plain_text(a, {"__lt__", "__le__", "__gt__", "__ge__"});
+  b = plain_text(b, {"__lt__", "__le__", "__gt__", "__ge__"});
   if (a->type == Type::kVersion || b->type == Type::kVersion) {
     const std::string_view* x =
         a->type == Type::kVersion ? &static_cast<Str*>(a)->text : text_of(a);
@@ -485,8 +489,9 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
 }
 
 std::optional<bool> Interpreter::contains(Ref container, Ref item) {
+  container = plain_text(container, {"__contains__"});
   if (const std::string_view* text = text_of(container)) {
-    const std::string_view* part = text_of(item);
+    const std::string_view* part = text_of(plain_text(item, {}));
     return part ? std::optional(text->find(*part) != std::string::npos) : std::nullopt;
   }
   if (Dict* dict = as<Dict>(container, Type::kDict)) {
@@ -545,7 +550,7 @@ std::optional<bool> Interpreter::truth(Ref value) {
     }
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(value);
-      if (Ref own = instance->names.get("__bool__")) return truth(own);  // of a model
+      if (instance->is_true) return true;
       if (is_open(instance->of)) return std::nullopt;
       for (const char* name : {"__bool__", "__len__"})
         if (Ref method = class_attribute(instance->of, name)) {
@@ -556,7 +561,9 @@ std::optional<bool> Interpreter::truth(Ref value) {
           }
           return truth(result);
         }
-      return instance->text ? truth(instance->text) : true;
+      if (instance->text) return truth(instance->text);
+      if (derives_from(instance->of, builtin_class("str"))) return std::nullopt;
+      return true;
     }
     default:
       return true;

@@ -704,7 +704,6 @@ Flow Interpreter::execute_function(const Stmt& statement) {
 Flow Interpreter::execute_class(const Stmt& statement) {
   auto* type = make<Class>();
   type->name = statement.name;
-  type->statement = &statement;
   type->module = current_module();
   type->decorated = !statement.decorators.empty();
   Arguments keywords;
@@ -741,8 +740,10 @@ Flow Interpreter::execute_class(const Stmt& statement) {
     if (!result) return Flow::kRaise;
     break;
   }
+  Ref init = type->names.get("__init__");
   Ref value = decorate(statement, type);
   if (!value) return Flow::kRaise;
+  if (type->names.contains("__dataclass_fields__")) complete_data_class(type, statement, init);
   bind(statement.name, value);
   return Flow::kNext;
 }

@@ -120,6 +120,9 @@ class Interpreter {
   std::optional<bool> is_instance(Ref value, Ref types);
   std::optional<bool> is_subclass(Class* type, Ref types);
 
+  // What the generated __init__ of the instance's data class does.
+  bool fill_data_class(Instance* instance, const Arguments& arguments);
+
   // --- exceptions
   Ref raise(std::string_view builtin, std::string message);           // always null
   Ref raise_declared(std::string_view builtin, std::string message);  // see Raised::declared
@@ -311,10 +314,13 @@ class Interpreter {
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
   Ref instantiate(Class* type, const Arguments& arguments);
   Str* text_of_instance(Class* type, const Arguments& arguments);
+  // An instance of a subclass of str as that text, where its class has none of these methods.
+  Ref plain_text(Ref value, std::initializer_list<std::string_view> methods);
 
   // data_classes.cc
-  const Class* data_class(Class* type) const;
-  bool fill_data_class(Instance* instance, const Class& type, const Arguments& arguments);
+  // `init`: the class's own before it was decorated, which stays; null: none.
+  void complete_data_class(Class* type, const Stmt& statement, Ref init);
+  bool is_typing(const Class& type, std::string_view annotation, std::string_view form);
   Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
   Ref call_opaque(Opaque* callee, const Arguments& arguments);
   Ref instance_attribute(Instance* object, std::string_view name, bool* raised);

@@ -411,7 +411,7 @@ Ref function_pointer(I& in, Ref self, const A& a) {
   const auto* handle = library ? as<Opaque>(library->names.get("_handle"), Type::kOpaque) : nullptr;
   const auto there = name && handle ? in.has_symbol(handle->name, *name) : std::nullopt;
   if (auto* pointer = as<Instance>(self, Type::kInstance); pointer && there)
-    pointer->names["__bool__"] = in.boolean(true);
+    pointer->is_true = true;
   if (there != false) return in.none();
   const std::string_view* path = text_of(library->names.get("_name"));
   return in.raise("AttributeError",

@@ -175,6 +175,12 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
   const auto last = before ? (is_gone ? first : place) : all.end();
   const std::vector<Ref> finders(first, last);  // they may change the list
   if (finders.empty()) return nullptr;
+  bool may_find = false;
+  // A package finds its own modules (mpi4py.MPI).
+  const auto is_own_affair = [](const Class* finder, std::string_view wanted) {
+    const auto top = [](std::string_view dotted) { return dotted.substr(0, dotted.find('.')); };
+    return finder->module && top(finder->module->spec.name) == top(wanted);
+  };
   Sequence* search = parent ? list({}) : nullptr;
   if (search)
     for (const std::string& directory : search_of(parent, parent_of(name)))
@@ -199,15 +205,14 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
       continue;
     }
     if (Instance* known = as<Instance>(spec, Type::kInstance)) return load_by_custom(name, known);
-    // Whoever expects that it is not there goes on without it.
-    const bool may_find = spec->type == Type::kOpaque || guesses_ != guesses;
-    if (before || !may_find || expects("ImportError")) continue;
-    undecided(fmt::format("whether a finder of sys.meta_path finds {}", name)).may_fail = true;
-    Ref value = opaque(name);
-    dict_set(sys_modules_, name, value);
-    return value;
+    may_find |= spec->type == Type::kOpaque || (guesses_ != guesses && is_own_affair(type, name));
   }
-  return nullptr;
+  // Whoever expects that it is not there goes on without it.
+  if (before || !may_find || expects("ImportError")) return nullptr;
+  undecided(fmt::format("whether a finder of sys.meta_path finds {}", name)).may_fail = true;
+  Ref value = opaque(name);
+  dict_set(sys_modules_, name, value);
+  return value;
 }
 
 // A loader of the program's own may do more when the module is there (vtkmodules imports what goes
@@ -456,7 +461,7 @@ constexpr std::string_view kLibrary = "<library ";  // and its number among the 
 }  // namespace
 
 Ref Interpreter::last_library() {
-  return opaque(fmt::format("{}{}", kLibrary, plan_.opens.size() - 1));
+  return opaque(fmt::format("{}{}>", kLibrary, plan_.opens.size() - 1));
 }
 
 std::optional<bool> Interpreter::has_symbol(std::string_view library, std::string_view symbol) {
@@ -464,7 +469,8 @@ std::optional<bool> Interpreter::has_symbol(std::string_view library, std::strin
   library.remove_prefix(kLibrary.size());
   size_t open = 0;
   const auto read = std::from_chars(library.data(), library.data() + library.size(), open);
-  if (read.ec != std::errc() || open >= plan_.opens.size()) return std::nullopt;
+  const bool is_whole = read.ec == std::errc() && library.substr(read.ptr - library.data()) == ">";
+  if (!is_whole || open >= plan_.opens.size()) return std::nullopt;
   const auto there = loader_.has_symbol(open, symbol);
   auto& asked = plan_.opens[open].symbols;
   const bool is_new = std::none_of(asked.begin(), asked.end(),

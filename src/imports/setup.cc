@@ -500,7 +500,8 @@ std::optional<std::string_view> Interpreter::display(Ref value) {
       return "None";
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(value);
-      if (instance->text && !class_attribute(instance->of, "__str__")) return instance->text->text;
+      if (Ref text = plain_text(value, {"__str__", "__format__"}); text != value)
+        return display(text);
       if (!raised_is("BaseException") && instance->of->module) return std::nullopt;
       if (instance->arguments && instance->arguments->items.size() == 1 &&
           derives_from(instance->of, builtin_class("BaseException")))

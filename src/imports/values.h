@@ -160,13 +160,29 @@ struct Method : Value {
   Method(Ref first, Ref callee) : Value(Type::kMethod), self(first), function(callee) {}
 };
 
+// What is known of the __init__ that dataclasses.dataclass gives a class.
+struct DataField {
+  std::string_view name;
+  Ref initial = nullptr;  // null: none is known
+  Ref factory = nullptr;
+  bool is_parameter = true;
+  bool keyword_only = false;
+  bool is_kept = true;  // not an InitVar, which only __post_init__ gets
+};
+struct DataFields {
+  std::pmr::vector<DataField> list;  // those of the bases first
+  bool are_all = true;               // and their order is known
+  bool is_generated = true;          // the __init__ is the generated one
+  explicit DataFields(Arena& arena) : list(&arena) {}
+};
+
 struct Class : Value {
   std::string_view name;
   Module* module = nullptr;
   std::pmr::vector<Class*> bases;
-  const Stmt* statement = nullptr;
-  bool open = false;       // a base is opaque
-  bool decorated = false;  // something may have added methods: dataclass
+  const DataFields* fields = nullptr;  // dataclasses.dataclass has completed it
+  bool open = false;                   // a base is opaque
+  bool decorated = false;              // something may have added methods: dataclass
   Namespace names;
   explicit Class(Arena& arena) : Value(Type::kClass), bases(&arena), names(arena) {}
 };
@@ -178,6 +194,7 @@ struct Instance : Value {
   Dict* items = nullptr;  // of subclasses of dict
   Str* text = nullptr;    // of subclasses of str
   bool unseen = false;    // made out of sight: what its class has may be something else in it
+  bool is_true = false;   // whatever is not known of its class
   Sequence* arguments = nullptr;
   Instance* target = nullptr;  // of super(): whose methods they are; `of` has the bases
   Instance(Arena& arena, Class* type_of) : Value(Type::kInstance), of(type_of), names(arena) {}
@@ -220,8 +237,6 @@ inline const std::string_view* text_of(Ref value) {
   if (!value) return nullptr;
   if (value->type == Type::kStr || value->type == Type::kPath)
     return &static_cast<const Str*>(value)->text;
-  if (const auto* instance = as<Instance>(value, Type::kInstance); instance && instance->text)
-    return &instance->text->text;
   return nullptr;
 }
 // A list, set or dictionary that has nothing yet may be filled out of sight.

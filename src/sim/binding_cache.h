@@ -3,7 +3,8 @@
 // What an object's references bind to depends only on which of the images in its scope define any
 // of the names it refers to, and in which order those stand. So a relocation that meets the same
 // relevant images in the same order as before has the same result. Left out, because
-// they depend on more: unique symbols and static TLS, which are always looked up again.
+// they depend on more: unique symbols, static TLS, copies, and versions that the provider has not,
+// which are always looked up again.
 #pragma once
 
 #include <cstdint>

@@ -99,7 +99,13 @@ void Bindings::begin_own() {
 }
 
 std::shared_ptr<const BoundReferences> Bindings::end() {
-  std::shared_ptr<const BoundReferences> bound = split_ ? nullptr : open_;
+  std::shared_ptr<const BoundReferences> bound;
+  if (open_ && !split_) {
+    // What is bound lazily has left most of its room empty.
+    if (open_->entries.size() < open_->entries.capacity() / 2) open_->entries.shrink_to_fit();
+    open_->is_whole = true;
+    bound = open_;
+  }
   close();
   return bound;
 }

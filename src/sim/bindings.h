@@ -41,6 +41,7 @@ struct BoundReferences {
   std::vector<ImageId> images;         // the providers, in the order in which they are met
   std::vector<uint32_t> first_places;  // by provider: its first entry that is not `again`, or kNone
   std::vector<uint32_t> again;         // the places of such entries, rising
+  bool is_whole = false;               // one relocation, which others may repeat: nothing is added
 };
 
 class Bindings {

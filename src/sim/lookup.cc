@@ -45,8 +45,9 @@ void Simulation::State::enter_scope(ObjectId id) {
 
 // What the object of one image answers for the name whose definitions start at `definition`, which
 // is moved past those of this image. Nothing: the walk goes on with the next object.
-std::optional<Simulation::State::Candidate> Simulation::State::match(
-    uint32_t& definition, const Reference& reference) const {
+std::optional<Simulation::State::Candidate> Simulation::State::match(uint32_t& definition,
+                                                                     const Reference& reference,
+                                                                     bool newest) const {
   const Images& images = sim.images_;
   const ImageId image = images.definition(definition).image;
   const Definition* chosen = nullptr;
@@ -70,7 +71,7 @@ std::optional<Simulation::State::Candidate> Simulation::State::match(
       const bool refused = reference.version_hidden || candidate.version != 0 || hidden ||
                            !rule(Rule::kUnversionedSatisfies);
       if (candidate.version == reference.version || !refused) chosen = &candidate;
-    } else if (candidate.flags & Definition::kLowVersion) {
+    } else if ((candidate.flags & Definition::kLowVersion) && !(newest && hidden)) {
       chosen = &candidate;
     } else if (!hidden && version_count++ == 0) {
       only_versioned = &candidate;
@@ -99,7 +100,7 @@ ObjectId Simulation::State::first_in_scope(ObjectId newest) const {
 }
 
 // The scope must have been entered.
-Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) const {
+Simulation::Found Simulation::State::lookup(const Reference& reference, int ns, bool newest) const {
   const Images& images = sim.images_;
   const std::vector<ObjectId>& by_image = namespaces[ns].by_image;
   const bool has_twins = namespaces[ns].has_twins;
@@ -121,7 +122,7 @@ Simulation::Found Simulation::State::lookup(const Reference& reference, int ns) 
         definition = images.definition(definition).next;
       continue;
     }
-    const auto candidate = match(definition, reference);
+    const auto candidate = match(definition, reference, newest);
     if (!candidate) continue;
     if (candidate->weak && weak_waits) {
       if (position[id] >= best_weak_position) continue;

@@ -168,6 +168,10 @@ Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relo
     met.emplace_back(bound.first_places[i], providers[i]);
   }
   std::sort(met.begin(), met.end());
+  const auto note_missing = [&](uint32_t end) {
+    for (const uint32_t slot : earlier.missing)
+      if (slot < end) sim.missing_.push_back({id, references[slot].symbol, true, false, call});
+  };
   sim.bindings_.begin_again(id, call, references, earlier.bound, std::move(providers));
   size_t next = 0;
   const auto meet_before = [&](size_t place) {
@@ -177,15 +181,16 @@ Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relo
   for (const uint32_t place : bound.again) {
     meet_before(place);
     sim.bindings_.begin_own();
-    if (auto found = bind(id, bound.entries[place].slot, false); !found) {
+    const uint32_t slot = bound.entries[place].slot;
+    if (auto found = bind(id, slot, false); !found) {
       sim.bindings_.end_again(place + 1);
+      note_missing(slot);
       return found;
     }
   }
   meet_before(bound.entries.size());
   sim.bindings_.end_again(static_cast<uint32_t>(bound.entries.size()));
-  for (const uint32_t slot : earlier.missing)
-    sim.missing_.push_back({id, references[slot].symbol, true, false, call});
+  note_missing(UINT32_MAX);
   return {};
 }
 

@@ -221,7 +221,8 @@ std::optional<bool> Simulation::has_symbol(const CallResult& opened, std::string
   reference.name = images_.find_name(name);
   if (reference.name == kNone) return false;
   const Object& object = objects_[opened.object];
-  return lookup_in(object.search_list, reference, object.ns).object != kNone;
+  enter_lookup_scope(object.search_list);
+  return state_->lookup(reference, object.ns, true).object != kNone;
 }
 
 void Simulation::enter_lookup_scope(const std::vector<ObjectId>& scope) const {

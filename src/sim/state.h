@@ -104,7 +104,8 @@ struct Simulation::State {
 
   // lookup.cc
   ObjectId first_in_scope(ObjectId newest) const;
-  Found lookup(const Reference& reference, int ns) const;
+  // `newest`: as dlsym asks (DL_LOOKUP_RETURN_NEWEST).
+  Found lookup(const Reference& reference, int ns, bool newest = false) const;
   void enter_scope(ObjectId id);
   void enter_list(const std::vector<ObjectId>& objects);
 
@@ -241,7 +242,8 @@ struct Simulation::State {
     bool unique;
     bool unversioned;
   };
-  std::optional<Candidate> match(uint32_t& definition, const Reference& reference) const;
+  std::optional<Candidate> match(uint32_t& definition, const Reference& reference,
+                                 bool newest) const;
   Found take_unique(NameId name, Found found, ObjectId from, RefKind kind, uint32_t reference,
                     int ns);
   void add_dependency(ObjectId from, ObjectId to, bool for_relocation);

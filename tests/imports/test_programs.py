@@ -148,6 +148,13 @@ sysconfig.get_config_var("EXT_SUFFIX")
 def open_it(name):
     return ctypes.CDLL(name)  # noted
 open_it(os.readlink("/proc/self/exe"))
+class Version(str):  # as torch.__version__
+    def __ge__(self, other):
+        return number() > 0
+if Version("2.11") >= "2.4":  # noted
+    import m_later
+if Version("2.11") == "2.11":
+    import json
 """
 
 
