@@ -47,7 +47,8 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
   }
   std::unordered_map<ImageId, CallPaths> code;
   for (const auto& [key, members] : by_scope) {
-    const auto& [own, provider, scope] = key;
+    const ObjectId own = std::get<0>(key), provider = std::get<1>(key);
+    const std::string_view scope = std::get<2>(key);
     const elf::Object& elf = process_.image(own).elf;
     CaptureGroup group;
     group.consumer = group.own = own;
@@ -65,11 +66,11 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
     // Who enters this class of the runtime, and where.
     std::map<uint32_t, ObjectId> entered;
     std::unordered_set<ObjectId> outsiders;
-    const auto may_enter = [&, own = own, provider = provider](ObjectId from, ObjectId to) {
+    const auto may_enter = [&](ObjectId from, ObjectId to) {
       return to == own && from != own && from != provider && process_.counts(from) &&
              !process_.ownership().same(from, provider);
     };
-    simulation_.bindings().each(may_enter, [&, scope = scope](uint32_t at, const Binding& binding) {
+    simulation_.bindings().each(may_enter, [&](uint32_t at, const Binding& binding) {
       const MangledName name = parse_mangled(elf.symbol_name(binding.definition));
       if (name.kind != NameKind::kEntity || name.scope != scope) return;
       entered.try_emplace(binding.definition, binding.from);
@@ -79,8 +80,8 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
     if (!entered.empty() && !captured_symbols.empty()) {
       const ImageId image = process_.object(own).image;
       const CallPaths& paths = code.try_emplace(image, process_.image(own)).first->second;
-      const auto same_scope = [&, wanted = scope](uint32_t symbol) {
-        return parse_mangled(elf.symbol_name(symbol)).scope == wanted;
+      const auto same_scope = [&](uint32_t symbol) {
+        return parse_mangled(elf.symbol_name(symbol)).scope == scope;
       };
       for (const uint32_t target : captured_symbols)
         for (const uint32_t caller : paths.callers_of({target}, same_scope))
