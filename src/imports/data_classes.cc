@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "imports/interpreter.h"
-#include "imports/models.h"
+#include "imports/module_name.h"
 
 namespace cohabit::python {
 namespace {
@@ -23,8 +23,7 @@ std::string_view name_of_annotation(const Expr* annotation) {
   if (!annotation) return {};
   if (annotation->kind == ExprKind::kSubscript) return name_of_annotation(annotation->items[0]);
   if (annotation->kind != ExprKind::kString) return last_part_of(*annotation);
-  const std::string_view whole = annotation->text.substr(0, annotation->text.find('['));
-  return whole.substr(whole.rfind('.') + 1);
+  return last_of(annotation->text.substr(0, annotation->text.find('[')));
 }
 
 bool is_missing(Ref value) {
@@ -84,9 +83,9 @@ bool has_annotations_inside(const Stmt& statement) {
                      [&](const Handler& handler) { return any(handler.body); });
 }
 
-// What the decorator was told. False: it is not seen.
+// What the decorator was told.
 struct Told {
-  bool is_seen = false;
+  bool is_seen = false;  // it stands there, and what matters of it are constants
   bool makes_init = true;
   bool keyword_only = false;
 };

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "imports/interpreter.h"
+#include "imports/module_name.h"
 
 namespace cohabit::python {
 namespace {
@@ -200,7 +201,7 @@ void Interpreter::guess_names(Block block) {
       case StmtKind::kImportFrom:
         for (const Alias& alias : statement->aliases) {
           std::string_view name = alias.bound.empty() ? alias.name : alias.bound;
-          name = name.substr(0, name.find('.'));
+          name = top_of(name);
           if (name != "*" && !find_name(name)) bind(name, opaque());
         }
         break;
@@ -539,7 +540,7 @@ Flow Interpreter::execute_import(const Stmt& statement) {
       bind(alias.bound, module);
       continue;
     }
-    const std::string_view top = alias.name.substr(0, alias.name.find('.'));
+    const std::string_view top = top_of(alias.name);
     Ref first = loaded_module(top);
     bind(top, first ? first : opaque(top));
   }

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "imports/builtins.h"
+#include "imports/module_name.h"
 
 namespace cohabit::python {
 namespace {
@@ -28,10 +29,6 @@ constexpr std::string_view kStartUp[] = {
     "os",          "posixpath",        "site",
     "stat",        "zipimport",
 };
-
-std::string_view last_of(std::string_view name) {
-  return name.substr(name.rfind('.') + 1);
-}
 
 // What can stand in an import statement, more or less: other names are no news to anybody.
 bool is_plain(std::string_view name) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "imports/module_name.h"
+
 namespace cohabit::python {
 namespace {
 
@@ -69,8 +71,7 @@ class Join {
   }
 
   bool is_found_now(std::string_view name) {
-    return !first_.path_added.empty() &&
-           finder_.find(name.substr(0, name.find('.')), first_.path_added);
+    return !first_.path_added.empty() && finder_.find(top_of(name), first_.path_added);
   }
 
   // What a third program would find.

@@ -18,4 +18,12 @@ inline bool is_module_name(std::string_view text) {
   });
 }
 
+// "a" and "c" of "a.b.c".
+inline std::string_view top_of(std::string_view name) {
+  return name.substr(0, name.find('.'));
+}
+inline std::string_view last_of(std::string_view name) {
+  return name.substr(name.rfind('.') + 1);
+}
+
 }  // namespace cohabit::python

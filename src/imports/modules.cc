@@ -12,6 +12,7 @@
 #include "imports/imported_names.h"
 #include "imports/interpreter.h"
 #include "imports/models.h"
+#include "imports/module_name.h"
 
 namespace cohabit::python {
 namespace {
@@ -19,11 +20,6 @@ namespace {
 std::string parent_of(std::string_view name) {
   const size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string() : std::string(name.substr(0, dot));
-}
-
-std::string_view last_of(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
 
 constexpr uint64_t kMostSource = 64 << 20;
@@ -178,8 +174,7 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
   bool may_find = false;
   // A package finds its own modules (mpi4py.MPI).
   const auto is_own_affair = [](const Class* finder, std::string_view wanted) {
-    const auto top = [](std::string_view dotted) { return dotted.substr(0, dotted.find('.')); };
-    return finder->module && top(finder->module->spec.name) == top(wanted);
+    return finder->module && top_of(finder->module->spec.name) == top_of(wanted);
   };
   Sequence* search = parent ? list({}) : nullptr;
   if (search)
