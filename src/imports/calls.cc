@@ -427,7 +427,7 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
     }
     case Type::kModel: {
       auto* model = static_cast<Model*>(callee);
-      return model->function(*this, model->self, arguments);
+      return unless_generator_raised(model->function(*this, model->self, arguments));
     }
     case Type::kClass:
       return instantiate(static_cast<Class*>(callee), arguments);
@@ -444,11 +444,16 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
   }
 }
 
+// A model that went over a generator which raised has told it that it knows no items.
+Ref Interpreter::unless_generator_raised(Ref result) {
+  return std::exchange(generator_raised_, false) ? nullptr : result;
+}
+
 Ref Interpreter::call_opaque(Opaque* callee, const Arguments& arguments) {
   guesses_++;
   if (callee->name.empty()) return opaque_;
   const ModelRow* model = find_model(callee->name);
-  return model ? model->function(*this, callee, arguments) : opaque_;
+  return model ? unless_generator_raised(model->function(*this, callee, arguments)) : opaque_;
 }
 
 bool Interpreter::bind_parameters(Function* function, const Arguments& arguments, Scope* scope) {
@@ -543,7 +548,7 @@ Interpreter::CallArguments::~CallArguments() {
   in_.calls_--;
 }
 
-Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
+Ref Interpreter::run_function(Function* function, const Arguments& arguments, Consumer* consumer) {
   Block body;
   if (function->statement) {
     if (function->statement->is_async) return opaque_;
@@ -552,7 +557,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
       function->checked = true;
       function->is_generator = yields(body);
     }
-    if (function->is_generator) return opaque_;
+    if (function->is_generator && !consumer) return make<Iterator>(function, arguments);
   }
   const RunningScope scope(*this);
   scope->module = function->module;
@@ -562,7 +567,8 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
   if (!arguments.positional.empty()) scope->self = arguments.positional[0];
   const bool outermost = step_limit_ == 0;
   if (outermost) step_limit_ = steps_ + kStepsPerCall;
-  frames_.push_back({scope.get(), function->statement ? function->statement->line : 0, nullptr});
+  frames_.push_back(
+      {scope.get(), function->statement ? function->statement->line : 0, nullptr, false, consumer});
   Ref result = none_;
   if (function->lambda) {
     result = evaluate(*function->lambda->items[0]);
@@ -575,6 +581,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments) {
   frames_.pop_back();
   if (outermost) {
     if (steps_ > step_limit_) {  // not an error of the program: ours
+      guesses_++;
       clear_raised();
       result = opaque_;
     }
@@ -642,7 +649,7 @@ Ref Interpreter::construct_builtin(Class* type, const Arguments& arguments, bool
   const ModelRow* model = find_model(type->name, "__new__");
   if (!model) return nullptr;
   *done = true;
-  return model->function(*this, type, arguments);
+  return unless_generator_raised(model->function(*this, type, arguments));
 }
 
 }  // namespace cohabit::python

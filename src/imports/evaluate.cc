@@ -179,6 +179,9 @@ Ref Interpreter::evaluate(const Expr& expression) {
       Ref value = evaluate(*expression.items[1]);
       return value && assign(*expression.items[0], value) ? value : nullptr;
     }
+    case ExprKind::kYield:
+    case ExprKind::kYieldFrom:
+      return evaluate_yield(expression);
     default:
       return opaque_;
   }
@@ -303,6 +306,8 @@ Ref Interpreter::evaluate_sequence(const Expr& expression, Type type) {
       result->items.push_back(value);
       continue;
     }
+    value = iterated(value);
+    if (!value) return nullptr;
     if (const auto items = elements(value)) {
       append(result, *items);
     } else {
@@ -511,6 +516,7 @@ std::optional<bool> Interpreter::contains(Ref container, Ref item) {
       return std::nullopt;
     }
   }
+  if (container->type == Type::kIterator) return std::nullopt;
   const auto items = elements(container);
   if (!items) return std::nullopt;
   Sequence* sequence = sequence_of(container);
@@ -635,6 +641,12 @@ std::optional<std::span<const Ref>> Interpreter::elements(Ref value) {
     for (size_t i = 0; i < text.size(); i++) letters->items.push_back(constant(text.substr(i, 1)));
     return letters->items;
   }
+  if (Iterator* iterator = as<Iterator>(value, Type::kIterator)) {
+    const Sequence* all = collect(iterator);
+    generator_raised_ |= !all;
+    if (!all || all->open) return std::nullopt;
+    return std::span(all->items).subspan(iterator->next);
+  }
   return std::nullopt;
 }
 
@@ -719,6 +731,8 @@ bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* re
   Ref iterable = evaluate(*part.items[1]);
   if (!iterable) return false;
   if (module && asks_globals(*part.items[1])) module->open = was_open;  // nothing is written to it
+  iterable = iterated(iterable);
+  if (!iterable) return false;
   const auto items = elements(iterable);
   Sequence* source = sequence_of(iterable);
   if (!items || (source && source->open)) result->open = dict->open = true;
@@ -763,6 +777,8 @@ bool Interpreter::gather_arguments(const Expr& expression, Arguments& arguments)
     Ref value = evaluate(wrapped ? *item.items[0] : item);
     if (!value) return false;
     if (item.kind == ExprKind::kStarred) {
+      value = iterated(value);
+      if (!value) return false;
       const auto items = elements(value);
       if (items && arguments.positional.size() + items->size() <= kMostItems)
         arguments.positional.insert(arguments.positional.end(), items->begin(), items->end());

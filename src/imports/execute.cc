@@ -387,53 +387,6 @@ Flow Interpreter::execute_while(const Stmt& statement) {
   return Flow::kNext;
 }
 
-namespace {
-
-// Whether a `break` or a `return` in a loop's body may end this loop before its `else`.
-bool ends_early(Block body, bool in_other_loop = false) {
-  return std::any_of(body.begin(), body.end(), [&](const Stmt* statement) {
-    const StmtKind kind = statement->kind;
-    if (kind == StmtKind::kReturn || (kind == StmtKind::kBreak && !in_other_loop)) return true;
-    if (kind == StmtKind::kFunction || kind == StmtKind::kClass) return false;
-    const bool loop = kind == StmtKind::kFor || kind == StmtKind::kWhile;
-    const auto in_one = [&](const auto& parts) {
-      return std::any_of(parts.begin(), parts.end(),
-                         [&](const auto& part) { return ends_early(part.body, in_other_loop); });
-    };
-    return ends_early(statement->body, in_other_loop || loop) ||
-           ends_early(statement->orelse, in_other_loop) ||
-           ends_early(statement->finally, in_other_loop) || in_one(statement->handlers) ||
-           in_one(statement->cases);
-  });
-}
-
-}  // namespace
-
-Flow Interpreter::execute_for(const Stmt& statement) {
-  Ref iterable = evaluate(*statement.exprs[1]);
-  if (!iterable) return Flow::kRaise;
-  const auto items = elements(iterable);
-  if (!items) {
-    note_skipped(statement.body, statement.line, "what a loop goes over");
-    if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
-    guess_names(statement.body);
-    forget_collected(statement.body);
-    // Who looks for something in what is there mostly finds it, and ends the loop.
-    if (!ends_early(statement.body)) return execute(statement.orelse);
-    note_skipped(statement.orelse, statement.line, "what a loop goes over");
-    guess_names(statement.orelse);
-    forget_collected(statement.orelse);
-    return Flow::kNext;
-  }
-  for (size_t i = 0; i < items->size() && i < kMostRounds; i++) {
-    if (!assign(*statement.exprs[0], (*items)[i])) return Flow::kRaise;
-    const Flow flow = execute(statement.body);
-    if (flow == Flow::kBreak) return Flow::kNext;
-    if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
-  }
-  return execute(statement.orelse);
-}
-
 std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
   if (!handler.type) return true;
   const Raised raised = *raised_;
@@ -455,6 +408,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
     const Catching catching(*this, errors_of(statement), passed_on_by(statement));
     flow = execute(statement.body);
   }
+  if (flow == Flow::kRaise && raised_ && raised_->left) return flow;
   if (flow == Flow::kRaise && raised_) {
     for (const Handler& handler : statement.handlers) {
       if (handler_matches(handler) == std::optional<bool>(false)) continue;
@@ -477,58 +431,6 @@ Flow Interpreter::execute_try(const Stmt& statement) {
   if (last != Flow::kNext) return last;
   raised_ = pending;
   frames_.back().returned = returned;
-  return flow;
-}
-
-// Context managers are opaque, but for contextlib.suppress and classes whose methods are known.
-Flow Interpreter::execute_with(const Stmt& statement) {
-  std::vector<Ref> suppressed;
-  std::vector<Ref> managers;
-  for (size_t i = 0; i + 1 < statement.exprs.size(); i += 2) {
-    Ref context = evaluate(*statement.exprs[i]);
-    if (!context) return Flow::kRaise;
-    Ref entered = context->type == Type::kPath ? context : opaque();  // importlib.resources.path
-    if (Instance* manager = as<Instance>(context, Type::kInstance)) {
-      if (manager->of->name == "suppress" && manager->arguments) {
-        suppressed.push_back(manager->arguments);
-      } else if (!manager->of->module) {
-        entered = manager;
-      } else if (Ref enter = class_attribute(manager->of, "__enter__")) {
-        entered = call(bind_method(enter, manager, manager->of), {});
-        if (!entered) return Flow::kRaise;
-        managers.push_back(manager);
-      }
-    }
-    if (statement.exprs[i + 1] && !assign(*statement.exprs[i + 1], entered)) return Flow::kRaise;
-  }
-  Flow flow = execute(statement.body);
-  if (flow == Flow::kRaise && raised_) {
-    for (Ref types : suppressed)
-      if (!raised_->type || is_subclass(raised_->type, types).value_or(true)) {
-        raised_.reset();
-        flow = Flow::kNext;
-        break;
-      }
-  }
-  for (size_t i = managers.size(); i-- > 0;) {
-    auto* manager = static_cast<Instance*>(managers[i]);
-    Ref leave = class_attribute(manager->of, "__exit__");
-    if (!leave) continue;
-    const auto pending = raised_;
-    raised_.reset();
-    Arguments nothing;
-    nothing.positional = {none_, none_, none_};
-    if (pending)
-      nothing.positional = {pending->type ? pending->type : opaque(),
-                            pending->value ? pending->value : opaque(), none_};
-    Ref result = call(bind_method(leave, manager, manager->of), nothing);
-    if (!result) return Flow::kRaise;
-    if (pending && truth(result) == std::optional<bool>(true)) {
-      flow = Flow::kNext;
-    } else {
-      raised_ = pending;
-    }
-  }
   return flow;
 }
 
@@ -756,6 +658,8 @@ Flow Interpreter::execute_augmented(const Stmt& statement) {
   if (!value) return Flow::kRaise;
   if (Sequence* sequence = as<Sequence>(old, Type::kList);
       sequence && statement.op == Operator::kAdd) {
+    value = iterated(value);
+    if (!value) return Flow::kRaise;
     if (const auto items = elements(value)) {
       append(sequence, *items);
     } else {
@@ -819,17 +723,6 @@ Flow Interpreter::execute_expression(const Expr& expression) {
   return Flow::kNext;
 }
 
-// Patterns are not followed: the first case that could match is not known.
-Flow Interpreter::execute_match(const Stmt& statement) {
-  if (!evaluate(*statement.exprs[0])) return Flow::kRaise;
-  for (const Case& one : statement.cases) {
-    note_skipped(one.body, statement.line, "match");
-    guess_names(one.body);
-    forget_collected(one.body);
-  }
-  return Flow::kNext;
-}
-
 void Interpreter::bind(std::string_view name, Ref value) {
   Scope* current = scope();
   const auto listed = [name](const auto& names) {
@@ -850,6 +743,8 @@ void Interpreter::bind(std::string_view name, Ref value) {
 }
 
 bool Interpreter::unpack(const Expr& target, Ref value) {
+  value = iterated(value);
+  if (!value) return false;
   const auto items = elements(value);
   const size_t count = target.items.size();
   size_t starred = count;

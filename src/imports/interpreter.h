@@ -8,6 +8,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@ struct Raised {
   bool declared = false;   // the program itself says that it does not go with this version
   bool refused = false;    // the loader did not take a library
   bool in_import = false;  // the code of a module, not the program's own, was running
+  bool left = false;       // a generator is left where it yielded: nothing of it runs any more
 };
 
 class Interpreter {
@@ -109,6 +111,10 @@ class Interpreter {
   // Known elements; nothing if the value is opaque. An open sequence gives what is known.
   // What it shows stays readable while the value changes. Null is opaque.
   std::optional<std::span<const Ref>> elements(Ref value);
+  // What is gone over once as something that can be repeated. Null: raised.
+  Ref iterated(Ref value);
+  Ref iterator_over(Ref value);                    // iter(value)
+  Ref next_of(Iterator* iterator, Ref otherwise);  // next(iterator, otherwise)
   static Ref dict_get(const Dict* dict, Ref key);  // null: certainly or possibly absent, see open
   static Ref dict_get(const Dict* dict, std::string_view text);
   void dict_set(Dict* dict, Ref key, Ref value);
@@ -232,11 +238,16 @@ class Interpreter {
   // The scope around a function that is made in `current`; it and those around it are not used
   // again.
   static Scope* capture(Scope* current);
+  // What is done with a value that a generator yields. It ends the generator by anything but kNext
+  // and kContinue.
+  using Taker = std::function<Flow(Ref)>;
+  struct Consumer;
   struct Frame {
     Scope* scope;
     uint32_t line = 0;
     Ref returned = nullptr;
-    bool may_return = false;  // a value, in a branch that was skipped
+    bool may_return = false;       // a value, in a branch that was skipped
+    Consumer* consumer = nullptr;  // of the generator that runs in it
   };
 
   // While it lives, what the running function raises by itself is its own decision about versions,
@@ -261,10 +272,8 @@ class Interpreter {
   Flow execute_guessed(Block block, uint32_t line);
   bool forgive_exit();
   std::optional<bool> guess_again(const Expr& condition);
-  Flow execute_for(const Stmt& statement);
   Flow execute_while(const Stmt& statement);
   Flow execute_try(const Stmt& statement);
-  Flow execute_with(const Stmt& statement);
   Flow execute_import(const Stmt& statement);
   Flow execute_import_from(const Stmt& statement);
   Flow execute_star_import(Ref module);
@@ -275,7 +284,6 @@ class Interpreter {
   Flow execute_augmented(const Stmt& statement);
   Flow execute_delete(const Stmt& statement);
   Flow execute_expression(const Expr& expression);
-  Flow execute_match(const Stmt& statement);
   std::optional<bool> handler_matches(const Handler& handler);
   void guess_names(Block block);
   void forget_collected(Block block, bool only_empty = false);
@@ -290,6 +298,38 @@ class Interpreter {
   bool is_full() const { return arena_.bytes() + made_bytes_ > kMostMemory; }
   bool unpack(const Expr& target, Ref value);
   Ref decorate(const Stmt& statement, Ref value);
+
+  // iteration.cc
+  Flow execute_for(const Stmt& statement);
+  Flow loop_over_unknown(const Stmt& statement);
+  // A loop closes the generator when it ends; what the body of a with statement raises is raised in
+  // the generator; next() leaves it where it is.
+  enum class Asking : uint8_t { kLoop, kContext, kNext };
+  // How it ended: kNext by itself, kRaise by an error, else as `take` said. `result`: what it
+  // returned.
+  Flow run_generator(Iterator* generator, const Taker& take, Asking asking = Asking::kLoop,
+                     Ref* result = nullptr);
+  Sequence* collect(Iterator* iterator);
+  Ref yield(Ref value);
+  Ref evaluate_yield(const Expr& expression);
+  bool is_closing(const Raised& raised) const;
+
+  // contexts.cc
+  Flow execute_with(const Stmt& statement);
+  Flow execute_with(const Stmt& statement, size_t first);
+  Flow suppress(Flow flow, Ref types);
+  Iterator* generator_of(Instance* manager) const;
+  Flow go_through(Iterator* generator, const Taker& body);
+  Flow leave(Instance* manager, Flow flow);
+
+  // patterns.cc
+  Flow execute_match(const Stmt& statement);
+  Flow skip_cases(const Stmt& statement, size_t first);
+  std::optional<bool> matches(const Expr& pattern, Ref subject);
+  std::optional<bool> matches_one_of(const Expr& pattern, Ref subject);
+  std::optional<bool> matches_sequence(const Expr& pattern, Ref subject);
+  std::optional<bool> matches_mapping(const Expr& pattern, Ref subject);
+  std::optional<bool> matches_class(const Expr& pattern, Ref subject);
 
   // evaluate.cc
   Ref evaluate(const Expr& expression);
@@ -310,7 +350,8 @@ class Interpreter {
 
   // calls.cc
   Ref call_function(Function* function, const Arguments& arguments);
-  Ref run_function(Function* function, const Arguments& arguments);
+  // With a consumer the body of a generator function is run, else it gives a generator.
+  Ref run_function(Function* function, const Arguments& arguments, Consumer* consumer = nullptr);
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
   Ref instantiate(Class* type, const Arguments& arguments);
   Str* text_of_instance(Class* type, const Arguments& arguments);
@@ -323,6 +364,7 @@ class Interpreter {
   bool is_typing(const Class& type, std::string_view annotation, std::string_view form);
   Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
   Ref call_opaque(Opaque* callee, const Arguments& arguments);
+  Ref unless_generator_raised(Ref result);
   Ref instance_attribute(Instance* object, std::string_view name, bool* raised);
   Ref module_attribute(Module* module, std::string_view name, bool* raised);
   Ref bind_method(Ref found, Ref self, Class* type);
@@ -415,6 +457,8 @@ class Interpreter {
   uint64_t guesses_ = 0;     // branches that were guessed, functions that were not run
   uint64_t made_bytes_ = 0;  // of the trees of made_, about
   int depth_ = 0;
+  int running_generators_ = 0;
+  bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {
     std::vector<std::string_view> errors;
     int module_depth;

@@ -127,8 +127,10 @@ Ref model_bool(I& in, Ref, const A& a) {
 Ref make_sequence(I& in, const A& a, Type type) {
   auto* result = in.list({}, type);
   if (!a.get(0)) return result;
-  const auto items = in.elements(a.get(0));
-  Sequence* source = sequence_of(a.get(0));
+  Ref given = in.iterated(a.get(0));
+  if (!given) return nullptr;
+  const auto items = in.elements(given);
+  Sequence* source = sequence_of(given);
   result->open = !items || (source && source->open);
   if (items) result->items.assign(items->begin(), items->end());
   return result;
@@ -294,6 +296,8 @@ Ref model_all(I& in, Ref, const A& a) {
 }
 
 Ref model_next(I& in, Ref, const A& a) {
+  if (Iterator* iterator = as<Iterator>(a.get(0), Type::kIterator))
+    return in.next_of(iterator, a.get(1));
   const auto items = in.elements(a.get(0));
   if (!items) return in.opaque();
   if (!items->empty()) return items->front();
@@ -301,8 +305,9 @@ Ref model_next(I& in, Ref, const A& a) {
   return in.expects("StopIteration") ? in.raise("StopIteration", "") : in.opaque();
 }
 
-Ref model_first(I& in, Ref, const A& a) {
-  return a.get(0) ? a.get(0) : in.opaque();
+// With a second argument the first is called until it gives that.
+Ref model_iter(I& in, Ref, const A& a) {
+  return a.get(0) && !a.get(1) ? in.iterator_over(a.get(0)) : in.opaque();
 }
 
 Ref model_import(I& in, Ref, const A& a) {
@@ -554,7 +559,7 @@ constexpr ModelRow kRows[] = {
     {"builtins.any", model_any},
     {"builtins.all", model_all},
     {"builtins.next", model_next},
-    {"builtins.iter", model_first},
+    {"builtins.iter", model_iter},
     {"builtins.__import__", model_import},
     {"builtins.globals", model_globals},
     {"builtins.locals", model_locals},

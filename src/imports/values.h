@@ -43,6 +43,7 @@ enum class Type : uint8_t {
   kModel,    // a function of the interpreter itself, see models.h
   kPath,     // pathlib.Path
   kVersion,  // packaging.version.Version
+  kIterator,
 };
 
 struct Value {
@@ -215,6 +216,22 @@ struct Arguments {
     for (const auto& [name, value] : keywords)
       if (!keyword.empty() && name == keyword) return value;
     return nullptr;
+  }
+};
+
+// What iter() gives, and the call of a generator function.
+struct Iterator : Value {
+  Function* function = nullptr;  // a generator's, which is run when its items are asked for
+  Arguments arguments;           // of the call
+  Sequence* items = nullptr;     // all of them, once they are known
+  size_t next = 0;               // of `items`
+  bool is_left = false;          // the generator has run, up to some yield
+  explicit Iterator(Arena& arena) : Value(Type::kIterator), arguments(arena) {}
+  Iterator(Arena& arena, Function* of, const Arguments& given) : Iterator(arena) {
+    function = of;
+    arguments.positional.assign(given.positional.begin(), given.positional.end());
+    arguments.keywords.assign(given.keywords.begin(), given.keywords.end());
+    arguments.open = given.open;
   }
 };
 

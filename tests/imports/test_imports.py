@@ -593,6 +593,68 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "        importlib.import_module(name).getcodec('cp949')\n        if '_multibytecodec' in sys.modules:\n"
                   "            import m_a\n    except LookupError:\n        import m_b\n",
         "m_a.py": "", "m_b.py": ""},
+    "loops over a generator": {
+        "app.py": "import importlib\ndef names():\n    import m_a\n    yield 'm_b'\n    import m_c\n    got = yield 'm_d'\n"
+                  "    import m_e\n    return ['m_f']\ndef all_of():\n    more = yield from names()\n    yield from more\n"
+                  "for name in all_of():\n    importlib.import_module(name)\nelse:\n    import m_g\n"
+                  "def letters(n):\n    while n < 2:\n        yield 'hi'[n]\n        n += 1\n"
+                  "[importlib.import_module('m_' + x) for x in letters(0)]\n"
+                  "if list(letters(0)) + [*letters(1)] == ['h', 'i', 'i'] and ''.join(letters(0)) == 'hi':\n    import m_j\n"
+                  "a, b = letters(0)\nif 'k' in (x for x in 'klm') and (a, b) == ('h', 'i'):\n    import m_k\n"
+                  "def fails():\n    yield 1\n    import m_gone\ntry:\n    tuple(fails())\nexcept ImportError:\n    import m_l\n"
+                  "class Row:\n    def __init__(self, *names):\n        self.names = names\n    def __iter__(self):\n"
+                  "        for name in self.names:\n            yield 'm_' + name\n"
+                  "for name in Row('m', 'n'):\n    importlib.import_module(name)\nsorted(Row())\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefghijklmn"}},
+    "a loop that leaves a generator": {
+        "app.py": "import importlib\ndef tries(*names):\n    try:\n        for n in names:\n            yield n\n    except ImportError:\n"
+                  "        import m_x\n    finally:\n        import m_closed\n    import m_x\n"
+                  "def find():\n    for n in tries('m_gone', 'm_a', 'm_x'):\n        try:\n            return importlib.import_module(n)\n"
+                  "        except ImportError:\n            continue\n    import m_x\nif find().__name__ == 'm_a':\n    import m_b\n"
+                  "def forever():\n    number = 0\n    while True:\n        yield number\n        number += 1\n"
+                  "for i in forever():\n    if i == 3:\n        import m_c\n        break\nelse:\n    import m_x\n"
+                  "def outer():\n    try:\n        yield from forever()\n    finally:\n        import m_d\n"
+                  "for i in outer():\n    break\nimport m_e\n"
+                  "try:\n    for n in tries('m_a'):\n        import m_not_there\nexcept ImportError:\n    import m_f\nimport m_g\n",
+        **{f"m_{name}.py": "" for name in (*"abcdefgx", "closed")}},
+    "next": {
+        "app.py": "import importlib\ndef some():\n    import m_a\n    yield 'm_b'\n    import m_x\nkept = some()\n"
+                  "importlib.import_module(next(kept))\ndef none():\n    return\n    yield\n"
+                  "if next(none(), None) is None:\n    import m_c\ntry:\n    next(none())\nexcept StopIteration:\n    import m_d\n"
+                  "it = iter(['m_e', 'm_f', 'm_g'])\nimportlib.import_module(next(it))\nfor name in it:\n"
+                  "    importlib.import_module(name)\nfor name in it:\n    import m_x\n"
+                  "if next(it, 1) == 1 and next(iter({'m_h': 0})) == 'm_h':\n    import m_h\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefghx"}},
+    "context managers of generators": {
+        "app.py": "import contextlib, importlib\nfrom contextlib import contextmanager\nflag = None\n"
+                  "@contextmanager\ndef flagged(name):\n    global flag\n    flag = name\n    import m_enter\n    try:\n        yield name + '!'\n"
+                  "    except ImportError:\n        import m_caught\n    finally:\n        flag = None\n        import m_left\n"
+                  "with flagged('one') as n:\n    if flag == 'one' and n == 'one!':\n        import m_a\nif flag is None:\n    import m_b\n"
+                  "with flagged('two'), contextlib.suppress(ValueError):\n    import m_gone\n    import m_x\nimport m_c\n"
+                  "def inside():\n    with flagged('three') as n, flagged(n) as m:\n        return m\n    import m_x\n"
+                  "if inside() == 'three!!':\n    import m_d\n"
+                  "for i in range(3):\n    with flagged('loop'):\n        if i:\n            break\n        continue\nif i == 1:\n    import m_e\n"
+                  "class Has:\n    @contextlib.contextmanager\n    def held(self):\n        import m_f\n        yield self\n        import m_h\n"
+                  "with Has().held() as it:\n    if isinstance(it, Has):\n        import m_g\n"
+                  "@flagged('decorates')\ndef wrapped():\n    if flag == 'decorates':\n        import m_i\nwrapped()\n"
+                  "with contextlib.ExitStack() as stack:\n    if stack.enter_context(flagged('stack')) == 'stack!' and flag == 'stack':\n        import m_j\n"
+                  "try:\n    with contextlib.closing(Has()):\n        raise KeyError\nexcept (KeyError, AttributeError):\n    import m_k\n",
+        **{f"m_{name}.py": "" for name in (*"abcdefghijkx", "enter", "caught", "left")}},
+    "match": {
+        "app.py": "import sys, enum\nmatch sys.platform:\n    case 'win32' | 'cygwin':\n        import m_x\n    case 'linux' as name if name:\n        import m_a\n"
+                  "    case _:\n        import m_x\n"
+                  "match tuple(sys.version_info[:2]):\n    case (2, _):\n        import m_x\n    case (3, minor) if minor < 6:\n        import m_x\n"
+                  "    case [3, *rest]:\n        import m_b\n"
+                  "class Point:\n    def __init__(self, x):\n        self.x = x\n"
+                  "class Kind(enum.Enum):\n    ONE = 1\n    TWO = 2\n"
+                  "def kind(value):\n    match value:\n        case None:\n            return 'm_c'\n        case True | False:\n            return 'm_d'\n"
+                  "        case 7 | -7:\n            return 'm_e'\n        case str():\n            return 'm_f'\n        case int(n) if n > 100:\n            return 'm_g'\n"
+                  "        case {'a': 1, **other}:\n            return 'm_h'\n        case {'a': found}:\n            return found\n        case [first, *_, 'z']:\n            return first\n"
+                  "        case Point(x='m_k'):\n            return value.x\n        case []:\n            return 'm_l'\n        case Point():\n            return 'm_m'\n"
+                  "    return 'm_n'\n"
+                  "for value in (None, False, -7, 'text', 101, {'a': 1, 'b': 2}, {'a': 'm_i'}, ['m_j', 1, 'z'], Point('m_k'), (), Point(0), 5):\n"
+                  "    __import__(kind(value))\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefghijklmnx"}},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",

@@ -1,0 +1,90 @@
+// The with statement.
+#include <utility>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+
+// Context managers are opaque, but for contextlib.suppress, generators that contextlib has made one
+// of, and classes whose methods are known.
+Flow Interpreter::execute_with(const Stmt& statement) {
+  return execute_with(statement, 0);
+}
+
+// From the manager on that stands at exprs[first]; behind it, what gets its value.
+Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
+  if (first + 1 >= statement.exprs.size()) return execute(statement.body);
+  Ref context = evaluate(*statement.exprs[first]);
+  if (!context) return Flow::kRaise;
+  const auto go_on = [&](Ref entered) {
+    const Expr* target = statement.exprs[first + 1];
+    if (target && !assign(*target, entered)) return Flow::kRaise;
+    return execute_with(statement, first + 2);
+  };
+  auto* manager = as<Instance>(context, Type::kInstance);
+  if (!manager)  // a path: importlib.resources.path
+    return go_on(context->type == Type::kPath ? context : opaque());
+  if (manager->of->name == "suppress" && manager->arguments)
+    return suppress(go_on(opaque()), manager->arguments);
+  if (!manager->of->module) return go_on(manager);
+  if (Iterator* generator = generator_of(manager)) return go_through(generator, go_on);
+  Ref enter = class_attribute(manager->of, "__enter__");
+  if (!enter) return go_on(opaque());
+  Ref entered = call(bind_method(enter, manager, manager->of), {});
+  if (!entered) return Flow::kRaise;
+  return leave(manager, go_on(entered));
+}
+
+Flow Interpreter::suppress(Flow flow, Ref types) {
+  if (flow != Flow::kRaise || !raised_ || raised_->left) return flow;
+  if (raised_->type && !is_subclass(raised_->type, types).value_or(true)) return flow;
+  raised_.reset();
+  return Flow::kNext;
+}
+
+// What contextlib.contextmanager has made of a call of a generator function.
+Iterator* Interpreter::generator_of(Instance* manager) const {
+  if (manager->of->name != "_GeneratorContextManager") return nullptr;
+  auto* generator = as<Iterator>(manager->names.get("gen"), Type::kIterator);
+  return generator && generator->function && !generator->is_left ? generator : nullptr;
+}
+
+// The body runs where the generator yields. If it does not, or that is not known, the body runs all
+// the same.
+Flow Interpreter::go_through(Iterator* generator, const Taker& body) {
+  bool has_run = false;
+  Flow inner = Flow::kNext;
+  const Flow outer = run_generator(
+      generator,
+      [&](Ref value) {
+        if (std::exchange(has_run, true)) return Flow::kNext;
+        inner = body(value);
+        return inner == Flow::kRaise ? Flow::kRaise : Flow::kNext;
+      },
+      Asking::kContext);
+  if (outer == Flow::kRaise) return outer;
+  if (!has_run) return body(opaque());
+  return inner == Flow::kRaise ? Flow::kNext : inner;
+}
+
+Flow Interpreter::leave(Instance* manager, Flow flow) {
+  if (flow == Flow::kRaise && raised_ && raised_->left) return flow;
+  Ref exit = class_attribute(manager->of, "__exit__");
+  if (!exit) return flow;
+  const auto pending = raised_;
+  raised_.reset();
+  Arguments nothing;
+  nothing.positional = {none_, none_, none_};
+  if (pending)
+    nothing.positional = {pending->type ? pending->type : opaque(),
+                          pending->value ? pending->value : opaque(), none_};
+  Ref returned = frames_.back().returned;
+  Ref result = call(bind_method(exit, manager, manager->of), nothing);
+  frames_.back().returned = returned;
+  if (!result) return Flow::kRaise;
+  if (pending && truth(result) == std::optional<bool>(true)) return Flow::kNext;
+  raised_ = pending;
+  return flow;
+}
+
+}  // namespace cohabit::python

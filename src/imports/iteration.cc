@@ -1,0 +1,260 @@
+// Loops, and what they go over: iterators, and generators.
+//
+// A generator is run inside out: its body runs where somebody asks for what it yields, and each
+// yield runs what is done with the value (the body of the loop, of the with statement), with the
+// generator's own frame put aside. So imports on both sides come in the order of the program, and
+// nothing has to be suspended. What cannot be known this way is how a generator goes on that was
+// asked for one value by next().
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "imports/interpreter.h"
+
+namespace cohabit::python {
+namespace {
+
+constexpr size_t kMostRounds = 4096;
+constexpr int kMostGenerators = 40;  // that run inside each other
+
+// Whether a `break` or a `return` in a loop's body may end this loop before its `else`.
+bool ends_early(Block body, bool in_other_loop = false) {
+  return std::any_of(body.begin(), body.end(), [&](const Stmt* statement) {
+    const StmtKind kind = statement->kind;
+    if (kind == StmtKind::kReturn || (kind == StmtKind::kBreak && !in_other_loop)) return true;
+    if (kind == StmtKind::kFunction || kind == StmtKind::kClass) return false;
+    const bool loop = kind == StmtKind::kFor || kind == StmtKind::kWhile;
+    const auto in_one = [&](const auto& parts) {
+      return std::any_of(parts.begin(), parts.end(),
+                         [&](const auto& part) { return ends_early(part.body, in_other_loop); });
+    };
+    return ends_early(statement->body, in_other_loop || loop) ||
+           ends_early(statement->orelse, in_other_loop) ||
+           ends_early(statement->finally, in_other_loop) || in_one(statement->handlers) ||
+           in_one(statement->cases);
+  });
+}
+
+// Takes what stands behind `size` out of the list, for as long as it lives.
+template <class List>
+class Aside {
+ public:
+  Aside(List& list, size_t size) : list_(list) {
+    if (list.size() <= size) return;
+    const auto first = list.begin() + static_cast<std::ptrdiff_t>(size);
+    rest_.assign(std::make_move_iterator(first), std::make_move_iterator(list.end()));
+    list.erase(first, list.end());
+  }
+  ~Aside() {
+    list_.insert(list_.end(), std::make_move_iterator(rest_.begin()),
+                 std::make_move_iterator(rest_.end()));
+  }
+  Aside(const Aside&) = delete;
+
+ private:
+  List& list_;
+  List rest_;
+};
+
+}  // namespace
+
+// Who runs a generator, and what became of it.
+struct Interpreter::Consumer {
+  const Taker& take;
+  Asking asking;
+  size_t catching, handling;
+  uint64_t step_limit;
+  Flow flow = Flow::kNext;        // by which `take` ended it
+  std::optional<Raised> pending;  // what `take` raised, while the generator is closed
+};
+
+Flow Interpreter::run_generator(Iterator* generator, const Taker& take, Asking asking,
+                                Ref* result) {
+  if (generator->is_left || running_generators_ >= kMostGenerators || exhausted()) {
+    guesses_++;
+    return Flow::kNext;
+  }
+  generator->is_left = true;  // it can be run once
+  Consumer consumer{take, asking, catching_.size(), handling_.size(), step_limit_, Flow::kNext, {}};
+  running_generators_++;
+  Ref value = run_function(generator->function, generator->arguments, &consumer);
+  running_generators_--;
+  if (consumer.flow == Flow::kNext) {
+    if (value && result) *result = value;
+    return value ? Flow::kNext : Flow::kRaise;
+  }
+  if (asking == Asking::kContext && consumer.flow == Flow::kRaise)
+    return value ? Flow::kNext : Flow::kRaise;
+  // Closed. What it raised while it was is its own, and goes on; else what `take` did.
+  if (!value && !is_closing(*raised_)) return Flow::kRaise;
+  raised_ = std::move(consumer.pending);
+  return consumer.flow;
+}
+
+bool Interpreter::is_closing(const Raised& raised) const {
+  return raised.left || (raised.type && raised.type->name == "GeneratorExit");
+}
+
+Ref Interpreter::yield(Ref value) {
+  Consumer* consumer = frames_.back().consumer;
+  if (!consumer || consumer->flow != Flow::kNext) return opaque_;
+  Flow flow = Flow::kNext;
+  {
+    const Frame frame = frames_.back();
+    frames_.pop_back();
+    const uint64_t limit = std::exchange(step_limit_, consumer->step_limit);
+    const size_t version_check = std::exchange(version_check_, SIZE_MAX);
+    const uint64_t steps = steps_;
+    if (consumer->asking == Asking::kContext) {
+      flow = consumer->take(value);
+    } else {
+      const Aside catching(catching_, consumer->catching);
+      const Aside handling(handling_, consumer->handling);
+      flow = consumer->take(value);
+    }
+    version_check_ = version_check;
+    step_limit_ = limit == 0 ? 0 : limit + (steps_ - steps);
+    frames_.push_back(frame);
+  }
+  if (flow == Flow::kNext || flow == Flow::kContinue) return none_;
+  consumer->flow = flow;
+  if (flow == Flow::kRaise && consumer->asking == Asking::kContext) return nullptr;
+  consumer->pending = std::move(raised_);
+  raised_ = Raised{};
+  raised_->type = builtin_class("GeneratorExit");
+  raised_->left = consumer->asking == Asking::kNext;
+  return nullptr;
+}
+
+Ref Interpreter::evaluate_yield(const Expr& expression) {
+  Ref value = expression.items[0] ? evaluate(*expression.items[0]) : none_;
+  if (!value) return nullptr;
+  if (expression.kind == ExprKind::kYield) return yield(value);
+  Iterator* inner = as<Iterator>(value, Type::kIterator);
+  if (inner && inner->function && !inner->items) {
+    Ref result = opaque_;
+    const Taker pass_on = [this](Ref item) { return yield(item) ? Flow::kNext : Flow::kRaise; };
+    const Flow flow = run_generator(inner, pass_on, Asking::kContext, &result);
+    return flow == Flow::kRaise ? nullptr : result;
+  }
+  value = iterated(value);
+  if (!value) return nullptr;
+  const auto items = elements(value);
+  if (!items) guesses_++;
+  for (Ref item : items.value_or(std::span<const Ref>()))
+    if (!yield(item)) return nullptr;
+  return none_;
+}
+
+// All that it gives; open: that is not known. Null: it raised.
+Sequence* Interpreter::collect(Iterator* iterator) {
+  if (iterator->items) return iterator->items;
+  auto* items = make<Sequence>(Type::kTuple);
+  const uint64_t guesses = guesses_;
+  const Flow flow = run_generator(iterator, [this, items](Ref item) {
+    append(items, item);
+    return items->items.size() < kMostRounds ? Flow::kNext : Flow::kBreak;
+  });
+  if (flow == Flow::kRaise) return nullptr;
+  items->open |= flow != Flow::kNext || guesses_ != guesses;
+  return iterator->items = items;
+}
+
+Ref Interpreter::iterated(Ref value) {
+  if (Instance* instance = as<Instance>(value, Type::kInstance);
+      instance && !instance->items && !instance->text) {
+    Ref method = class_attribute(instance->of, "__iter__");
+    if (!as<Function>(method, Type::kFunction)) return value;
+    Ref iterator = call(bind_method(method, instance, instance->of), {});
+    if (!iterator || iterator->type == Type::kInstance) return iterator ? value : nullptr;
+    return iterated(iterator);
+  }
+  Iterator* iterator = as<Iterator>(value, Type::kIterator);
+  if (!iterator) return value;
+  Sequence* all = collect(iterator);
+  if (!all || iterator->next == 0) return all;
+  const std::span<const Ref> items = all->items;
+  Sequence* rest = list(items.subspan(iterator->next), Type::kTuple);
+  rest->open = all->open;
+  return rest;
+}
+
+Ref Interpreter::iterator_over(Ref value) {
+  if (Iterator* known = as<Iterator>(value, Type::kIterator)) return known;
+  value = iterated(value);
+  const auto items = value ? elements(value) : std::nullopt;
+  if (!items) return value;
+  auto* result = make<Iterator>();
+  result->items = list(*items, Type::kTuple);
+  if (const Sequence* sequence = sequence_of(value)) result->items->open = sequence->open;
+  return result;
+}
+
+Ref Interpreter::next_of(Iterator* iterator, Ref otherwise) {
+  Ref next = nullptr;
+  bool is_open = false;
+  if (Sequence* items = iterator->items) {
+    if (iterator->next < items->items.size()) return items->items[iterator->next++];
+    is_open = items->open;
+  } else {
+    const uint64_t guesses = guesses_;
+    const Taker take = [&](Ref item) {
+      next = item;
+      return Flow::kBreak;
+    };
+    const Flow flow = run_generator(iterator, take, Asking::kNext);
+    if (flow == Flow::kRaise) return nullptr;
+    is_open = guesses_ != guesses;
+  }
+  if (next) return next;
+  if (is_open) return opaque_;
+  if (otherwise) return otherwise;
+  return expects("StopIteration") ? raise("StopIteration", "") : opaque_;
+}
+
+Flow Interpreter::execute_for(const Stmt& statement) {
+  Ref iterable = evaluate(*statement.exprs[1]);
+  if (!iterable) return Flow::kRaise;
+  size_t rounds = 0;
+  const Taker take = [&](Ref item) {
+    if (rounds++ >= kMostRounds) return Flow::kBreak;
+    return assign(*statement.exprs[0], item) ? execute(statement.body) : Flow::kRaise;
+  };
+  Iterator* iterator = as<Iterator>(iterable, Type::kIterator);
+  if (iterator && iterator->function && !iterator->items) {
+    const uint64_t guesses = guesses_;
+    const Flow flow = run_generator(iterator, take);
+    if (flow == Flow::kBreak) return Flow::kNext;
+    if (flow != Flow::kNext) return flow;
+    if (rounds == 0 && guesses_ != guesses) return loop_over_unknown(statement);
+    return execute(statement.orelse);
+  }
+  if (!iterator) {
+    iterable = iterated(iterable);
+    if (!iterable) return Flow::kRaise;
+  }
+  const auto items = elements(iterable);
+  if (!items) return loop_over_unknown(statement);
+  for (Ref item : *items) {
+    if (iterator) iterator->next++;
+    const Flow flow = take(item);
+    if (flow == Flow::kBreak) return Flow::kNext;
+    if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
+  }
+  return execute(statement.orelse);
+}
+
+Flow Interpreter::loop_over_unknown(const Stmt& statement) {
+  note_skipped(statement.body, statement.line, "what a loop goes over");
+  if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
+  guess_names(statement.body);
+  forget_collected(statement.body);
+  // Who looks for something in what is there mostly finds it, and ends the loop.
+  if (!ends_early(statement.body)) return execute(statement.orelse);
+  note_skipped(statement.orelse, statement.line, "what a loop goes over");
+  guess_names(statement.orelse);
+  forget_collected(statement.orelse);
+  return Flow::kNext;
+}
+
+}  // namespace cohabit::python
