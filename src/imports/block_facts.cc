@@ -56,8 +56,17 @@ void add_collected(const Stmt& statement, BlockFacts& facts) {
   if (statement.kind == StmtKind::kAugmented) add(*statement.exprs[0], true);
 }
 
+// `raise Error(...)`, `raise errors.Error`.
+void add_raised(const Stmt& statement, BlockFacts& facts) {
+  const Expr* error = statement.exprs.empty() ? nullptr : statement.exprs[0];
+  if (error && error->kind == ExprKind::kCall) error = error->items[0];
+  const bool has_name =
+      error && (error->kind == ExprKind::kName || error->kind == ExprKind::kAttribute);
+  facts.raises.push_back(has_name ? error->text : "Exception");
+}
+
 // Not of the functions and classes in it.
-void find_own(Block block, BlockFacts& facts) {
+void find_own(Block block, BlockFacts& facts, bool in_loop = false) {
   for (const Stmt* statement : block) {
     add_collected(*statement, facts);
     if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
@@ -65,10 +74,16 @@ void find_own(Block block, BlockFacts& facts) {
       facts.imports.push_back(statement);
     facts.returns_value |= statement->kind == StmtKind::kReturn && !statement->exprs.empty() &&
                            statement->exprs[0] && statement->exprs[0]->kind != ExprKind::kNone;
-    for (const Block inner : {statement->body, statement->orelse, statement->finally})
-      find_own(inner, facts);
-    for (const Handler& handler : statement->handlers) find_own(handler.body, facts);
-    for (const Case& one : statement->cases) find_own(one.body, facts);
+    facts.returns |= statement->kind == StmtKind::kReturn;
+    facts.leaves_loop |=
+        !in_loop && (statement->kind == StmtKind::kBreak || statement->kind == StmtKind::kContinue);
+    if (statement->kind == StmtKind::kRaise) add_raised(*statement, facts);
+    const bool is_loop = statement->kind == StmtKind::kFor || statement->kind == StmtKind::kWhile;
+    find_own(statement->body, facts, in_loop || is_loop);
+    for (const Block inner : {statement->orelse, statement->finally})
+      find_own(inner, facts, in_loop);
+    for (const Handler& handler : statement->handlers) find_own(handler.body, facts, in_loop);
+    for (const Case& one : statement->cases) find_own(one.body, facts, in_loop);
   }
 }
 

@@ -13,10 +13,13 @@
 namespace cohabit::python {
 
 struct BlockFacts {
-  bool makes_names = false;          // that its text does not show
-  bool names_elsewhere = false;      // likewise, not for its own object: of code inside a function
-  bool returns_value = false;        // a function that holds it may end in it with a value
-  std::vector<const Stmt*> imports;  // not those of functions and classes in it
+  bool makes_names = false;      // that its text does not show
+  bool names_elsewhere = false;  // likewise, not for its own object: of code inside a function
+  bool returns_value = false;    // a function that holds it may end in it with a value
+  bool returns = false;          // or without one
+  bool leaves_loop = false;      // a loop that holds it may end in it, or this round of it
+  std::vector<std::string_view> raises;  // the names of errors
+  std::vector<const Stmt*> imports;      // not those of functions and classes in it
   // A name that stands where something is put into what it is (`x.append(1)`, `x[1] = 2`), or that
   // counts (`x += 1`); in the order of the text, not of functions and classes in it.
   struct Collected {

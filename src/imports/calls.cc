@@ -12,28 +12,30 @@ constexpr size_t kMostFrames = 60;
 constexpr uint64_t kStepsPerCall = 400'000;
 constexpr uint8_t kMostDullWork = 60;
 
-bool yields(const Expr* expression);
-
-bool any_yields(std::span<const Expr* const> list) {
-  return std::any_of(list.begin(), list.end(), yields);
+// How often a run of the code can yield at most, of what stands in its text: 0, 1, or 2 for more,
+// and for any number in a loop.
+int count_yields(const Expr* expression) {
+  if (!expression || expression->kind == ExprKind::kLambda) return 0;
+  int count = expression->kind == ExprKind::kYield       ? 1
+              : expression->kind == ExprKind::kYieldFrom ? 2
+                                                         : 0;
+  for (const Expr* item : expression->items) count += count_yields(item);
+  return std::min(count, 2);
 }
 
-bool yields(const Expr* expression) {
-  if (!expression || expression->kind == ExprKind::kLambda) return false;
-  return expression->kind == ExprKind::kYield || expression->kind == ExprKind::kYieldFrom ||
-         any_yields(expression->items);
-}
-
-bool yields(Block block) {
+int count_yields(Block block) {
+  int count = 0;
   for (const Stmt* statement : block) {
     if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
-    if (any_yields(statement->exprs) || yields(statement->body) || yields(statement->orelse) ||
-        yields(statement->finally))
-      return true;
-    for (const Handler& handler : statement->handlers)
-      if (yields(handler.body)) return true;
+    int here = count_yields(statement->body) + count_yields(statement->orelse) +
+               count_yields(statement->finally);
+    for (const Expr* expression : statement->exprs) here += count_yields(expression);
+    for (const Handler& handler : statement->handlers) here += count_yields(handler.body);
+    for (const Case& one : statement->cases) here += count_yields(one.body);
+    const bool is_loop = statement->kind == StmtKind::kFor || statement->kind == StmtKind::kWhile;
+    count += is_loop ? here * 2 : here;
   }
-  return false;
+  return std::min(count, 2);
 }
 
 bool is_special(std::string_view name) {
@@ -103,7 +105,32 @@ Ref Interpreter::bind_method(Ref found, Ref self, Class* type) {
   }
   if (Model* model = as<Model>(found, Type::kModel); model && self)
     return make<Model>(model->name, model->function, self);
+  if (Instance* descriptor = as<Instance>(found, Type::kInstance))
+    return ask_descriptor(descriptor, self, type);
   return found;
+}
+
+// What an object in a class gives by its __get__, or as a property.
+Ref Interpreter::ask_descriptor(Instance* descriptor, Ref self, Class* type) {
+  Ref method = class_attribute(descriptor->of, "__get__");
+  if (method && method->type == Type::kFunction)
+    return call(make<Method>(descriptor, method), Arguments(arena_, {self ? self : none_, type}));
+  if (method) return opaque_;
+  if (!descriptor->of->is_property) return descriptor;
+  Ref getter = descriptor->names.get("fget");
+  return self && getter ? call(getter, Arguments(arena_, {self})) : opaque_;
+}
+
+// The descriptors in a new class learn by what name they are there.
+bool Interpreter::tell_names(Class* type) {
+  for (const auto& [name, value] : type->names) {
+    Instance* descriptor = as<Instance>(value, Type::kInstance);
+    Ref method = descriptor ? class_attribute(descriptor->of, "__set_name__") : nullptr;
+    if (!as<Function>(method, Type::kFunction)) continue;
+    if (!call(make<Method>(descriptor, method), Arguments(arena_, {type, constant(name)})))
+      return false;
+  }
+  return true;
 }
 
 bool Interpreter::raised_is(std::string_view builtin) const {
@@ -269,7 +296,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
   if (name == "__dict__") {
     auto* dict = make<Dict>();
     for (const auto& [key, value] : object->names) dict_set(dict, key, value);
-    dict->open = true;
+    dict->open = !is_known(object);
     return dict;
   }
   if (object->items) return builtin_method(object->items, name);
@@ -311,6 +338,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       if (value || *raised) return value;
       if (!instance->of->module)
         if (Ref method = method_of(instance->of->name, name, instance)) return method;
+      if (instance->of->is_property)
+        if (Ref method = method_of("property", name, instance)) return method;
       const bool asks = class_attribute(instance->of, "__getattribute__") != nullptr;
       return instance->open || asks || is_open(instance->of) ? opaque_ : nullptr;
     }
@@ -341,7 +370,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       if (Ref found = function->attributes.get(name)) return found;
       if (name == "__name__" || name == "__qualname__") return constant(function->name);
       if (name == "__module__") return constant(function->module->spec.name);
-      if (name == "setter" || name == "getter" || name == "deleter") return opaque_;
+      if (function->binding == Function::kProperty)
+        if (Ref method = method_of("property", name, function)) return method;
       if (name.starts_with("__")) return opaque_;
       return function->binding == Function::kPlain ? nullptr : opaque_;
     }
@@ -555,7 +585,9 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
     body = function->syntax ? function->syntax->body_of(*function->statement) : Block();
     if (!function->checked) {
       function->checked = true;
-      function->is_generator = yields(body);
+      const int count = count_yields(body);
+      function->is_generator = count > 0;
+      function->yields_once = count == 1;
     }
     if (function->is_generator && !consumer) return make<Iterator>(function, arguments);
   }
@@ -578,7 +610,9 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
     if (flow == Flow::kRaise) result = nullptr;
     if (result == none_ && frames_.back().may_return) result = opaque_;
   }
+  const bool may_have_raised = frames_.back().doubt.raised;
   frames_.pop_back();
+  if (!frames_.empty()) frames_.back().doubt.raised |= may_have_raised;
   if (outermost) {
     if (steps_ > step_limit_) {  // not an error of the program: ours
       guesses_++;
@@ -633,6 +667,8 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
     if (!call(maker, all)) return nullptr;
   }
   if (!maker) instance->text = text_of_instance(type, arguments);
+  if (type->is_property && arguments.get(0, "fget"))
+    instance->names["fget"] = arguments.get(0, "fget");
   if (Ref init = class_attribute(type, "__init__")) {
     instance->unseen = init->type == Type::kOpaque || init->type == Type::kNone;
     if (!call(bind_method(init, instance, type), arguments)) return nullptr;

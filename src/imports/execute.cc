@@ -40,14 +40,47 @@ constexpr int kMostRounds = 4096;
 constexpr int kMostUnsureRounds = 16;
 constexpr uint64_t kMostSteps = 40'000'000;
 
+bool is_model(Ref value, std::string_view name) {
+  const auto* model = as<Model>(value, Type::kModel);
+  return model && model->name == name;
+}
+
 }  // namespace
 
 Flow Interpreter::execute(Block block) {
-  for (const Stmt* statement : block) {
-    const Flow flow = execute(*statement);
+  for (size_t i = 0; i < block.size(); i++) {
+    const bool before = frames_.back().doubt.any();
+    const Flow flow = execute(*block[i]);
     if (flow != Flow::kNext) return flow;
+    if (!before && frames_.back().doubt.any())
+      return execute_doubted(block.subspan(i + 1), block[i]->line);
   }
   return Flow::kNext;
+}
+
+// What comes behind a branch that was skipped and would have led elsewhere: that an import fails
+// there, which nobody expects, says that it does.
+Flow Interpreter::execute_doubted(Block block, uint32_t line) {
+  const Flow flow = execute(block);
+  if (flow != Flow::kRaise) return flow;
+  raised_->doubted = true;
+  const bool is_sure = raised_->refused || raised_->declared || raised_->left;
+  if (is_sure || !raised_is("ImportError") || expects("ImportError")) return flow;
+  clear_raised();
+  guess_names(block);
+  frames_.back().line = line;
+  undecided("condition, and an import that fails behind it");
+  frames_.back().returned = opaque_;
+  const bool in_function = !scope()->is_module() && !scope()->defining;
+  return in_function && !frames_.back().doubt.left_loop ? Flow::kReturn : Flow::kNext;
+}
+
+void Interpreter::add_doubt(const BlockFacts& skipped) {
+  Doubt& doubt = frames_.back().doubt;
+  doubt.returned |= skipped.returns;
+  doubt.left_loop |= skipped.leaves_loop;
+  doubt.raised |= std::any_of(skipped.raises.begin(), skipped.raises.end(),
+                              [this](std::string_view error) { return waits_for(error, false); });
 }
 
 bool Interpreter::exhausted() const {
@@ -150,6 +183,7 @@ void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why)
     current_module()->open = true;
   guesses_++;
   frames_.back().may_return |= facts.returns_value;
+  add_doubt(facts);
   // Only of a branch that could have loaded something a note is of worth.
   if (std::none_of(facts.imports.begin(), facts.imports.end(),
                    [this](const Stmt* statement) { return would_load(*statement); }))
@@ -338,6 +372,11 @@ Interpreter::VersionCheck::VersionCheck(Interpreter& in, const Expr& condition)
   if (names_version(&condition)) in.version_check_ = in.frames_.size();
 }
 
+// In a round of a loop, and behind it, there is no doubt of what an earlier round has left.
+Interpreter::Round::~Round() {
+  if (in_.frames_.size() == depth_) in_.frames_.back().doubt.left_loop = before_;
+}
+
 // `while True` with an end that is not known (a branch was guessed, a function was not run) and
 // without an effect would go on for ever: WeakKeyDictionary.clear() took most steps of the plans of
 // large frameworks. A few rounds do for those that a counter ends.
@@ -365,8 +404,10 @@ class Interpreter::EndlessLoop {
 
 Flow Interpreter::execute_while(const Stmt& statement) {
   EndlessLoop loop(*this, *statement.exprs[0]);
+  const Round doubt(*this);
   for (int round = 0; round < kMostRounds; round++) {
     loop.start_round();
+    frames_.back().doubt.left_loop = false;
     Ref condition = evaluate(*statement.exprs[0]);
     if (!condition) return Flow::kRaise;
     const auto decided = truth(condition);
@@ -402,12 +443,15 @@ std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
 
 Flow Interpreter::execute_try(const Stmt& statement) {
   Flow flow = Flow::kNext;
+  const bool doubted = frames_.back().doubt.raised;
   if (statement.handlers.empty()) {
     flow = execute(statement.body);
   } else {
     const Catching catching(*this, errors_of(statement), passed_on_by(statement));
     flow = execute(statement.body);
   }
+  const bool may_have_raised = !doubted && frames_.back().doubt.raised;
+  if (!statement.handlers.empty()) frames_.back().doubt.raised = doubted;
   if (flow == Flow::kRaise && raised_ && raised_->left) return flow;
   if (flow == Flow::kRaise && raised_) {
     for (const Handler& handler : statement.handlers) {
@@ -416,12 +460,13 @@ Flow Interpreter::execute_try(const Stmt& statement) {
       raised_.reset();
       if (!handler.name.empty()) bind(handler.name, caught.value ? caught.value : opaque());
       handling_.push_back(caught);
-      flow = execute(handler.body);
+      flow = caught.doubted ? execute_doubted(handler.body, statement.line) : execute(handler.body);
       handling_.pop_back();
       break;
     }
   } else if (flow == Flow::kNext) {
-    flow = execute(statement.orelse);
+    flow = may_have_raised ? execute_doubted(statement.orelse, statement.line)
+                           : execute(statement.orelse);
   }
   if (statement.finally.empty()) return flow;
   const auto pending = raised_;
@@ -623,6 +668,9 @@ Flow Interpreter::execute_class(const Stmt& statement) {
     if (!base) return Flow::kRaise;
     if (Class* known = as<Class>(base, Type::kClass)) {
       type->bases.push_back(known);
+      type->is_property |= known->is_property;
+    } else if (is_model(base, "builtins.property")) {
+      type->is_property = true;
     } else {
       type->open = true;
     }
@@ -636,6 +684,7 @@ Flow Interpreter::execute_class(const Stmt& statement) {
   frames_.pop_back();
   if (flow == Flow::kRaise) return flow;
   type->names = std::move(body->own);
+  if (!tell_names(type)) return Flow::kRaise;
   for (Class* base : type->bases) {
     Ref hook = class_attribute(base, "__init_subclass__");
     if (!hook) continue;

@@ -8,7 +8,11 @@
 // A function that calls an import function with a name that it was itself given is one, too:
 // pybind11::module_::import, and helpers of that kind.
 //
-// PyO3 makes a string of a name, which has a length and no end, and calls PyImport_Import with it.
+// PyO3 makes a string of a name, which has a length and no end, and calls PyImport_Import with it;
+// C code makes one of a name with an end, and boost::python::import is given such an object too.
+//
+// Python source that the code runs (PyRun_String) is looked through for its imports. What
+// std::call_once is given runs as well: pybind11 looks for NumPy in it.
 #include "imports/initial_code.h"
 
 #include <algorithm>
@@ -21,6 +25,7 @@
 #include "facts/elf/addresses.h"
 #include "facts/elf/function_bounds.h"
 #include "imports/import_statements.h"
+#include "imports/imported_names.h"
 #include "imports/module_name.h"
 #include "imports/registers.h"
 
@@ -32,6 +37,17 @@ constexpr std::array<std::string_view, 4> kImportFunctions = {
     "PyCapsule_Import"};
 // What imports the module whose name an object holds, as PyO3 does.
 constexpr std::string_view kImportByObject = "PyImport_Import";
+// Where code in C makes it, and Boost.Python's str and import.
+constexpr std::string_view kTextFunctions[] = {"PyUnicode_FromString",
+                                               "PyUnicode_InternFromString"};
+constexpr std::string_view kBoostImportName = "6python6importENS0_3strE";
+constexpr std::string_view kBoostTextName = "6python6detail8str_baseC2EPKc";
+// What runs the source that it is given, with PyRun_StringFlags and others behind macros.
+constexpr std::string_view kRunFunctions[] = {"PyRun_String", "PyRun_StringFlags",
+                                              "PyRun_SimpleString", "PyRun_SimpleStringFlags"};
+// What calls the function that std::call_once is given.
+constexpr std::string_view kOnceFunction = "__once_proxy";
+constexpr size_t kMaxSource = 64 << 10;
 // What Cython's import statements call.
 constexpr std::string_view kImportStatement = "PyImport_ImportModuleLevelObject";
 // What its code that makes a module's strings calls, near the address where it puts them.
@@ -46,6 +62,7 @@ constexpr size_t kMaxName = 200;
 constexpr size_t kArgumentDistance = 48;  // bytes between a name and the call that is given it
 constexpr int kWrappers = 2;              // functions between a name and the import function
 constexpr size_t kCallsBetween = 2;       // that which makes an object of a name, and the import
+constexpr size_t kCallsBetweenText = 3;   // the same of code in C, which frees and compares between
 constexpr size_t kLengthDistance = 16;    // bytes between a text's address and its length
 // PyModuleDef.m_slots and PyModuleDef_Slot of CPython 3.5 to 3.14, 64 bits; kinds of slots begin
 // at 1.
@@ -103,7 +120,18 @@ class Reader {
   }
 
  private:
-  enum class Function { kOther, kImport, kByObject, kStatement, kIntern, kByVariable };
+  enum class Function {
+    kOther,
+    kImport,
+    kByObject,
+    kStatement,
+    kIntern,
+    kByVariable,
+    kText,
+    kBoostImport,
+    kRun,
+    kOnce
+  };
 
   // And the last name that was loaded into the first or second argument before; the text, if it is
   // given with its length.
@@ -133,12 +161,20 @@ class Reader {
     for (uint64_t i = object_.relative_count; i < object_.rela.size(); i++) enter(object_.rela[i]);
   }
 
-  static Function function_kind(std::string_view name) {
+  Function function_kind(std::string_view name) const {
     if (std::find(kImportFunctions.begin(), kImportFunctions.end(), name) != kImportFunctions.end())
       return Function::kImport;
+    const auto is_one_of = [name](const auto& names) {
+      return std::find(std::begin(names), std::end(names), name) != std::end(names);
+    };
     if (name == kImportByObject) return Function::kByObject;
     if (name == kImportStatement) return Function::kStatement;
-    return name.starts_with(kInternFunctions) ? Function::kIntern : Function::kOther;
+    if (cython_ && name.starts_with(kInternFunctions)) return Function::kIntern;
+    if (name == kOnceFunction) return Function::kOnce;
+    if (is_one_of(kRunFunctions)) return Function::kRun;
+    if (is_one_of(kTextFunctions) || name.ends_with(kBoostTextName)) return Function::kText;
+    if (name.ends_with(kBoostImportName)) return Function::kBoostImport;
+    return Function::kOther;
   }
 
   uint64_t defined_at(uint32_t symbol) const {
@@ -194,6 +230,9 @@ class Reader {
     size_t argument_at = 0;
     bool is_in_first = false;
     text_.clear();
+    source_at_ = std::nullopt;
+    std::vector<uint64_t> taken;  // addresses of functions
+    bool calls_once = false;
     Registers registers;
     computed_.clear();
     interned_at_ = std::nullopt;
@@ -222,18 +261,22 @@ class Reader {
           continue;
         }
         argument.clear();
+        run_source(at);
         add_step(at, bounds->end - begin, registers);
       } else if (before == 0x15 && at > 1 && code[at - 2] == '\xff') {
         if (!add_slot_call(begin, target, argument)) continue;
         argument.clear();
+        run_source(at);
         add_step(at, bounds->end - begin, registers);
       } else if (cython_ && is_load(code, at)) {
         registers.load(code, at, target);
         add_load(begin, target);
       } else if (cython_ && is_vector_load(code, at)) {
         add_load(begin, target);
-      } else if (is_first && is_load(code, at)) {
-        visit_slot(target);
+      } else if (is_load(code, at)) {
+        const auto slot = slots_.find(target);
+        calls_once |= slot != slots_.end() && slot->second.kind == Function::kOnce;
+        if (is_first) visit_slot(target);
       } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
                  (code[at - 3] & 0xfb) == 0x48) {
         add_address(target, is_first);
@@ -241,7 +284,9 @@ class Reader {
           add_computed(at, target);
           registers.take_address(code, at, target);
         }
+        taken.push_back(target);
         const bool in_rdi = code[at - 3] == 0x48 && before == 0x3d;
+        if (in_rdi) source_at_ = {at, target};
         if (is_first) visit_definition(target);
         if (!in_rdi && (code[at - 3] != 0x48 || before != 0x35)) continue;
         // Of a name in each of both the second is that of an attribute.
@@ -252,7 +297,24 @@ class Reader {
         text_ = cython_ ? "" : text_near(code, at, target, in_rdi);
       }
     }
+    if (calls_once)
+      for (const uint64_t function : taken) visit(function);
     if (cython_) cython_->read_frame(object_, file_, registers.frame());
+  }
+
+  // The text that the call which was added last is given, if it runs that.
+  void run_source(size_t at) {
+    const auto source = std::exchange(source_at_, std::nullopt);
+    if (calls_.back().kind != Function::kRun || !source || at - source->first > kArgumentDistance)
+      return;
+    const auto offset = offset_of(source->second);
+    if (!offset) return;
+    const std::string_view text = file_.from(*offset).text().substr(0, kMaxSource);
+    const size_t end = text.find('\0');
+    if (end == text.npos) return;
+    for (ImportedName& name :
+         python::imported_names(Syntax{std::string(text.substr(0, end))}).names)
+      run_.push_back(std::move(name.module));
   }
 
   // The text at an address that goes into the first argument, or the second, if its length goes
@@ -427,7 +489,28 @@ class Reader {
       importers.insert(further.begin(), further.end());
     }
     add_names_by_object(names);
+    add_names_by_text(names);
+    for (const std::string& name : run_)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     return names;
+  }
+
+  // Of an import by an object: the name that a function of text was given shortly before.
+  void add_names_by_text(std::vector<std::string>& names) const {
+    for (size_t i = 0; i < calls_.size(); i++) {
+      const Function kind = calls_[i].kind;
+      if (kind != Function::kByObject && kind != Function::kBoostImport &&
+          (kind != Function::kStatement || cython_))
+        continue;
+      for (size_t back = 1; back <= kCallsBetweenText && back <= i; back++) {
+        const Call& text = calls_[i - back];
+        if (text.caller != calls_[i].caller || text.kind == kind) break;
+        if (text.kind != Function::kText || text.name.empty()) continue;
+        if (std::find(names.begin(), names.end(), text.name) == names.end())
+          names.push_back(text.name);
+        break;
+      }
+    }
   }
 
   // Of a call of a function that only hands an object on to PyImport_Import: the text that it or
@@ -479,11 +562,13 @@ class Reader {
   std::unordered_set<uint64_t> visited_;
   std::vector<std::pair<uint64_t, bool>> waiting_;  // functions; whether PyInit
   std::vector<Call> calls_;
-  std::vector<CodeStep> steps_;                        // of Cython modules
-  std::vector<std::pair<size_t, uint64_t>> computed_;  // addresses, in the function that is read
-  std::optional<size_t> interned_at_;                  // the last such call
-  std::string text_;                                   // given with its length to the next call
-  std::unordered_set<uint64_t> addresses_;             // where such a module may put its strings
+  std::vector<CodeStep> steps_;                           // of Cython modules
+  std::vector<std::pair<size_t, uint64_t>> computed_;     // addresses, in the function that is read
+  std::optional<size_t> interned_at_;                     // the last such call
+  std::string text_;                                      // given with its length to the next call
+  std::optional<std::pair<size_t, uint64_t>> source_at_;  // the first argument, and where it is set
+  std::vector<std::string> run_;                          // by source that the code runs
+  std::unordered_set<uint64_t> addresses_;                // where such a module may put its strings
   std::vector<std::string> mentioned_;
   uint64_t left_ = kMaxCode;
 };

@@ -37,6 +37,7 @@ struct Raised {
   bool refused = false;    // the loader did not take a library
   bool in_import = false;  // the code of a module, not the program's own, was running
   bool left = false;       // a generator is left where it yielded: nothing of it runs any more
+  bool doubted = false;    // by code that may not have been reached
 };
 
 class Interpreter {
@@ -242,12 +243,19 @@ class Interpreter {
   // and kContinue.
   using Taker = std::function<Flow(Ref)>;
   struct Consumer;
+  // Whether what runs now is reached at all: a branch was skipped that may have left the function,
+  // by an error that is expected, or the round of a loop.
+  struct Doubt {
+    bool returned = false, raised = false, left_loop = false;
+    bool any() const { return returned || raised || left_loop; }
+  };
   struct Frame {
     Scope* scope;
     uint32_t line = 0;
     Ref returned = nullptr;
     bool may_return = false;       // a value, in a branch that was skipped
     Consumer* consumer = nullptr;  // of the generator that runs in it
+    Doubt doubt = {};
   };
 
   // While it lives, what the running function raises by itself is its own decision about versions,
@@ -263,6 +271,19 @@ class Interpreter {
     size_t before_;
   };
   class EndlessLoop;
+  // Around a loop, see Doubt.
+  class Round {
+   public:
+    explicit Round(Interpreter& in)
+        : in_(in), depth_(in.frames_.size()), before_(in.frames_.back().doubt.left_loop) {}
+    ~Round();
+    Round(const Round&) = delete;
+
+   private:
+    Interpreter& in_;
+    size_t depth_;
+    bool before_;
+  };
   bool checks_version() const { return version_check_ == frames_.size(); }
 
   // execute.cc
@@ -270,6 +291,8 @@ class Interpreter {
   Flow execute(const Stmt& statement);
   Flow execute_if(const Stmt& statement);
   Flow execute_guessed(Block block, uint32_t line);
+  Flow execute_doubted(Block block, uint32_t line);
+  void add_doubt(const BlockFacts& skipped);
   bool forgive_exit();
   std::optional<bool> guess_again(const Expr& condition);
   Flow execute_while(const Stmt& statement);
@@ -368,6 +391,8 @@ class Interpreter {
   Ref instance_attribute(Instance* object, std::string_view name, bool* raised);
   Ref module_attribute(Module* module, std::string_view name, bool* raised);
   Ref bind_method(Ref found, Ref self, Class* type);
+  Ref ask_descriptor(Instance* descriptor, Ref self, Class* type);
+  bool tell_names(Class* type);
   Ref builtin_method(Ref object, std::string_view name);
   Ref method_of(std::string_view type, std::string_view name, Ref object);
   bool is_open(const Class* type, int depth = 0) const;
@@ -393,6 +418,7 @@ class Interpreter {
     std::string module, name;
   };
   std::optional<TypedName> typed_name(const ModuleSpec& file, std::string_view name, int& left);
+  const Syntax* stub_of(const ModuleSpec& file);
   bool serves_on_demand(Ref module, std::string_view name);
   // What `full`, which is `module`, gives for a name that it has not yet; null: it does not say.
   Ref import_served(Ref module, const std::string& full, std::string_view name);

@@ -196,6 +196,8 @@ Ref Interpreter::next_of(Iterator* iterator, Ref otherwise) {
   if (Sequence* items = iterator->items) {
     if (iterator->next < items->items.size()) return items->items[iterator->next++];
     is_open = items->open;
+  } else if (iterator->is_left) {
+    is_open = !iterator->function->yields_once;
   } else {
     const uint64_t guesses = guesses_;
     const Taker take = [&](Ref item) {
@@ -216,8 +218,10 @@ Flow Interpreter::execute_for(const Stmt& statement) {
   Ref iterable = evaluate(*statement.exprs[1]);
   if (!iterable) return Flow::kRaise;
   size_t rounds = 0;
+  const Round doubt(*this);
   const Taker take = [&](Ref item) {
     if (rounds++ >= kMostRounds) return Flow::kBreak;
+    frames_.back().doubt.left_loop = false;
     return assign(*statement.exprs[0], item) ? execute(statement.body) : Flow::kRaise;
   };
   Iterator* iterator = as<Iterator>(iterable, Type::kIterator);

@@ -408,6 +408,10 @@ Ref bound_as(I& in, const A& a, Function::Binding binding) {
 Ref model_property(I& in, Ref, const A& a) {
   return bound_as(in, a, Function::kProperty);
 }
+// `@x.setter`: what decorates another function stays the property that it was.
+Ref property_setter(I& in, Ref self, const A&) {
+  return self ? self : in.opaque();
+}
 Ref model_staticmethod(I& in, Ref, const A& a) {
   return bound_as(in, a, Function::kStatic);
 }
@@ -568,6 +572,9 @@ constexpr ModelRow kRows[] = {
     {"builtins.callable", model_callable},
     {"builtins.super", model_super},
     {"builtins.property", model_property},
+    {"property.getter", model_property},
+    {"property.setter", property_setter},
+    {"property.deleter", property_setter},
     {"builtins.staticmethod", model_staticmethod},
     {"builtins.classmethod", model_classmethod},
     {"builtins.open", model_open},

@@ -428,6 +428,38 @@ Ref cffi_new(I& in, Ref, const A&) {
   return in.opaque("_cffi_backend.FFI()");
 }
 
+// Whether a compiler or linker that ctypes.util would ask could find lib<name>.so or lib<name>.a in
+// the system's directories, which are those of GNU ld's scripts and gcc's own. Of one that stands
+// elsewhere, and where variables give it directories, that is not asked: it could.
+bool may_link(I& in, std::string_view name) {
+  const std::string_view* places = text_of(I::dict_get(in.environment(), "PATH"));
+  if (!places) return true;
+  bool is_there = false;
+  for (const std::string_view place : split(*places, ':'))
+    for (const char* program : {"gcc", "cc", "ld"}) {
+      if (!in.tree().stat(fmt::format("{}/{}", place, program))) continue;
+      if (place != "/usr/bin" && place != "/bin") return true;
+      is_there = true;
+    }
+  if (!is_there) return false;
+  for (const char* variable :
+       {"LIBRARY_PATH", "LD_LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"})
+    if (I::dict_get(in.environment(), variable)) return true;
+  std::vector<std::string> directories;
+  for (const char* prefix : {"/lib", "/usr/lib", "/usr/local/lib"}) {
+    for (const char* suffix : {"", "64", "/x86_64-linux-gnu", "/aarch64-linux-gnu"})
+      directories.push_back(fmt::format("{}{}", prefix, suffix));
+    const std::string compilers = fmt::format("{}/gcc", prefix);
+    for (const std::string& target : in.tree().list(compilers))
+      for (const std::string& version : in.tree().list(fmt::format("{}/{}", compilers, target)))
+        directories.push_back(fmt::format("{}/{}/{}", compilers, target, version));
+  }
+  return std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+    return in.tree().stat(fmt::format("{}/lib{}.so", directory, name)) ||
+           in.tree().stat(fmt::format("{}/lib{}.a", directory, name));
+  });
+}
+
 // ctypes.util.find_library(name): of what `ldconfig -p` prints the first that fits, else what a
 // compiler or linker finds, if there is one. Lib/ctypes/util.py, _findSoname_ldconfig and
 // _findLib_gcc; the programs that it asks are not run.
@@ -450,12 +482,7 @@ Ref find_library(I& in, Ref, const A& a) {
         return in.string(entry.name);
     }
   }
-  const std::string_view* places = text_of(I::dict_get(in.environment(), "PATH"));
-  if (!places) return in.opaque();
-  for (const std::string_view place : split(*places, ':'))
-    for (const char* program : {"gcc", "cc", "ld"})
-      if (in.tree().stat(fmt::format("{}/{}", place, program))) return in.opaque();
-  return in.none();
+  return may_link(in, *name) ? in.opaque() : in.none();
 }
 
 // _codecs_jp.getcodec(name): a LookupError for what this codec module does not have.

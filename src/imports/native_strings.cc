@@ -273,13 +273,18 @@ bool imports_symbol(const elf::Object& object, std::string_view wanted) {
   return false;
 }
 
-// Its import statements, and hardly anything else, use that function; those of modules that share
-// Cython's own functions with others (since 3.2) go by a module of the package.
-bool is_of_cython(const elf::Object& object, const std::vector<Region>& data) {
-  if (imports_symbol(object, "PyImport_ImportModuleLevelObject")) return true;
-  return std::any_of(data.begin(), data.end(), [](const Region& region) {
-    return region.bytes.text().find(kCythonRuntime) != std::string_view::npos;
+bool has_text(const std::vector<Region>& data, std::string_view text) {
+  return std::any_of(data.begin(), data.end(), [text](const Region& region) {
+    return region.bytes.text().find(text) != std::string_view::npos;
   });
+}
+
+// By the module that its code shares objects by, since 0.28; before, by what its import statements
+// call, which handwritten code may call too.
+bool is_of_cython(const elf::Object& object, const std::vector<Region>& data) {
+  if (has_text(data, kCythonRuntime)) return true;
+  return imports_symbol(object, "PyImport_ImportModuleLevelObject") &&
+         (has_text(data, "__pyx_") || has_text(data, "cython"));
 }
 
 }  // namespace

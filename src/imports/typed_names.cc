@@ -1,7 +1,7 @@
 // Names that a package serves when they are asked for. What its code does then is often beyond us
 // (it reads its own files, keeps tables by what is installed); but such a package tells type
-// checkers in an `if TYPE_CHECKING:` block where each name comes from (PEP 484, PEP 562), and that
-// is what it does.
+// checkers in an `if TYPE_CHECKING:` block or in a stub beside it (lazy_loader.attach_stub) where
+// each name comes from (PEP 484, PEP 562), and that is what it does.
 #include <algorithm>
 
 #include "imports/imported_names.h"
@@ -60,20 +60,20 @@ std::optional<Interpreter::TypedName> Interpreter::typed_name(const ModuleSpec& 
   }
   const Syntax* syntax = parse(file.path);
   if (!syntax) return std::nullopt;
-  std::vector<std::string> whole;  // modules of which all names are taken
+  std::vector<const Stmt*> imports;
   for (const Stmt* statement : syntax->module()) {
     if (makes_name(*statement, name)) return TypedName{file.name, std::string(name)};
-    if (!is_type_checking(*statement)) continue;
-    std::vector<const Stmt*> imports;
-    add_imports(statement->body, imports);
-    for (const Stmt* inner : imports) {
-      const auto origin = absolute_import(file.package(), inner->level, inner->name);
-      if (!origin) continue;
-      for (const Alias& alias : inner->aliases) {
-        if (alias.name == "*") whole.push_back(*origin);
-        if ((alias.bound.empty() ? alias.name : alias.bound) == name)
-          return TypedName{*origin, std::string(alias.name)};
-      }
+    if (is_type_checking(*statement)) add_imports(statement->body, imports);
+  }
+  if (const Syntax* stub = stub_of(file)) add_imports(stub->module(), imports);
+  std::vector<std::string> whole;  // modules of which all names are taken
+  for (const Stmt* import : imports) {
+    const auto origin = absolute_import(file.package(), import->level, import->name);
+    if (!origin) continue;
+    for (const Alias& alias : import->aliases) {
+      if (alias.name == "*") whole.push_back(*origin);
+      if ((alias.bound.empty() ? alias.name : alias.bound) == name)
+        return TypedName{*origin, std::string(alias.name)};
     }
   }
   for (const std::string& origin : whole) {
@@ -82,6 +82,13 @@ std::optional<Interpreter::TypedName> Interpreter::typed_name(const ModuleSpec& 
     if (auto typed = typed_name(*found, name, left)) return typed;
   }
   return std::nullopt;
+}
+
+// The stub beside a package's file; null: it has none.
+const Syntax* Interpreter::stub_of(const ModuleSpec& file) {
+  if (!file.is_package() || !file.path.ends_with(".py")) return nullptr;
+  const std::string path = file.path + "i";
+  return tree().stat(path) ? parse(path) : nullptr;
 }
 
 bool Interpreter::serves_on_demand(Ref module, std::string_view name) {
@@ -97,7 +104,12 @@ Ref Interpreter::import_served(Ref module, const std::string& full, std::string_
   const auto file = finder_.find_dotted(full);
   int left = kMostFiles;
   const auto typed = file ? typed_name(*file, name, left) : std::nullopt;
-  if (!typed || typed->module == full) return nullptr;
+  if (!typed) return nullptr;
+  if (typed->module == full) {
+    const std::string below = full + "." + typed->name;
+    return typed->name != "*" && finder_.find(below, search_of(module, full)) ? import_dotted(below)
+                                                                              : nullptr;
+  }
   // What it refuses is told when the name is used: such a package has something in its place.
   Ref home = import_dotted(typed->module);
   Ref value = home ? import_from(home, typed->name) : nullptr;

@@ -151,6 +151,7 @@ struct Function : Value {
   Namespace attributes;
   uint8_t dull_work = 0;  // runs that did nothing and told nothing
   bool checked = false, is_generator = false;
+  bool yields_once = false;  // at most, in one run of a generator
   bool guessed = false;  // an unknown decorator made something of it
   explicit Function(Arena& arena) : Value(Type::kFunction), defaults(&arena), attributes(arena) {}
 };
@@ -184,6 +185,7 @@ struct Class : Value {
   const DataFields* fields = nullptr;  // dataclasses.dataclass has completed it
   bool open = false;                   // a base is opaque
   bool decorated = false;              // something may have added methods: dataclass
+  bool is_property = false;            // a subclass of property
   Namespace names;
   explicit Class(Arena& arena) : Value(Type::kClass), bases(&arena), names(arena) {}
 };

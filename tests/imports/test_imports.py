@@ -586,8 +586,9 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "if getattr(ctypes.CDLL('libm.so.6'), 'cos', None) and not getattr(lib, 'no_such_name', None):\n    import m_c\n"
                   "try:\n    ctypes.CDLL('libm.so.6')['cos_or_so']\nexcept AttributeError:\n    import m_d\n"
                   "ctypes.pythonapi.PyObject_Repr.restype = ctypes.py_object\n"
-                  "__import__({'libc.so.6': 'm_e'}.get(find_library('c') or 'libc.so.6', 'm_x'))\n",
-        **{f"m_{letter}.py": "" for letter in "abcdex"}},
+                  "__import__({'libc.so.6': 'm_e'}.get(find_library('c') or 'libc.so.6', 'm_x'))\n"
+                  "if find_library('nobody_has_this') is None:\n    import m_f\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefx"}},
     "what a codec is made by": {
         "app.py": "import importlib, sys\nfor name in ('_codecs_jp', '_codecs_kr'):\n    try:\n"
                   "        importlib.import_module(name).getcodec('cp949')\n        if '_multibytecodec' in sys.modules:\n"
@@ -655,6 +656,43 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "for value in (None, False, -7, 'text', 101, {'a': 1, 'b': 2}, {'a': 'm_i'}, ['m_j', 1, 'z'], Point('m_k'), (), Point(0), 5):\n"
                   "    __import__(kind(value))\n",
         **{f"m_{letter}.py": "" for letter in "abcdefghijklmnx"}},
+    "descriptors": {
+        "app.py": "import functools, importlib\nclass lazy:\n    def __init__(self, f):\n        self.f = f\n    def __set_name__(self, owner, name):\n"
+                  "        self.name = name\n    def __get__(self, obj, cls):\n        if obj is None:\n            return cls\n"
+                  "        importlib.import_module('m_' + self.name)\n        return self.f(obj)\n"
+                  "class classproperty(property):\n    def __get__(self, obj, cls):\n        return self.fget(cls)\nclass Own(property):\n    pass\n"
+                  "class P:\n    @lazy\n    def a(self):\n        import m_b\n        return 'm_c'\n    @classproperty\n    def made(cls):\n        import m_d\n        return cls\n"
+                  "    @functools.cached_property\n    def kept(self):\n        import m_e\n        return 'm_f'\n    @property\n    def x(self):\n        return 'm_g'\n"
+                  "    @x.setter\n    def x(self, value):\n        import m_x\n    @Own\n    def own(self):\n        return 'm_h'\n    @own.setter\n    def own(self, value):\n        import m_x\n"
+                  "if P.a is P:\n    importlib.import_module(P().a)\nif P.made is P:\n    importlib.import_module(P().kept)\n"
+                  "importlib.import_module(P().x)\nimportlib.import_module(P().own)\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefghx"}},
+    "names that a stub beside the package tells": {
+        "app.py": "from m_pkg import f, conf\nfrom m_pkg import g\n",
+        "m_pkg/__init__.py": "import ast, importlib, os\nclass Visitor(ast.NodeVisitor):\n    def __init__(self):\n        self.homes = {}\n"
+                             "    def visit_ImportFrom(self, node):\n        for alias in node.names:\n            self.homes[alias.name] = node.module\n"
+                             "def attach(path):\n    visitor = Visitor()\n    with open(path) as stub:\n        visitor.visit(ast.parse(stub.read()))\n"
+                             "    homes = visitor.homes\n    def __getattr__(name):\n        if name not in homes:\n            raise AttributeError(name)\n"
+                             "        if homes[name] is None:\n            return importlib.import_module(f'{__name__}.{name}')\n"
+                             "        return getattr(importlib.import_module(f'{__name__}.{homes[name]}'), name)\n    return __getattr__\n"
+                             "__getattr__ = attach(os.path.splitext(__file__)[0] + '.pyi')\n",
+        "m_pkg/__init__.pyi": "from . import conf\nfrom .m_home import f\nfrom .m_deep import g, h\n",
+        "m_pkg/conf.py": "import m_a\n", "m_pkg/m_home.py": "def f(): pass\nimport m_b\n",
+        "m_pkg/m_deep.py": "g = h = 1\n", "m_a.py": "", "m_b.py": ""},
+    "what is not reached": {
+        "app.py": "import os\nUNKNOWN = os.popen('true').read()\n"
+                  "def refuses(s):\n    if not s.endswith('[x]'):\n        raise TypeError('not mine')\n    raise ImportError('needed')\n"
+                  "for one in [refuses]:\n    try:\n        one(UNKNOWN)\n    except TypeError:\n        pass\n"
+                  "def returns(s):\n    if not s.endswith('[x]'):\n        return None\n    import m_gone\nreturns(UNKNOWN)\n"
+                  "def turns(s):\n    if not s.endswith('[x]'):\n        return\n    raise TypeError('b')\n"
+                  "try:\n    turns(UNKNOWN)\nexcept TypeError:\n    raise ImportError('needed')\n"
+                  "for i in [1]:\n    if UNKNOWN == '':\n        continue\n    raise ImportError('needed')\n"
+                  "while True:\n    if UNKNOWN == '':\n        break\n    raise ImportError('needed')\nimport m_a\n",
+        "m_a.py": ""},
+    "what is reached behind a loop": {
+        "app.py": "import os\nUNKNOWN = os.popen('true').read()\ndef look():\n    for i in [1, 2]:\n        if UNKNOWN == 'x':\n            break\n"
+                  "    try:\n        if UNKNOWN == 'y':\n            raise KeyError\n    except KeyError:\n        pass\n    import m_gone\nimport m_a\nlook()\n",
+        "m_a.py": ""},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",

@@ -5,6 +5,9 @@
  */
 #include <stddef.h>
 
+/* By which such modules are known. */
+__attribute__((visibility("default"))) const char runtime[] = "cython_runtime";
+
 typedef struct object object;
 object* PyImport_ImportModuleLevelObject(object* name, object* globals, object* locals,
                                          object* names, int level);

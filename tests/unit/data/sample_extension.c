@@ -10,6 +10,13 @@ void* PyImport_Import(void* name);
 void* PyUnicode_FromStringAndSize(const char* text, ptrdiff_t size);
 void* PyObject_GetAttrString(void* object, const char* name);
 int PyModuleDef_Init(void* definition);
+void* PyUnicode_FromString(const char* text);
+void* PyImport_ImportModuleLevelObject(void* name, void*, void*, void*, int level);
+int PyObject_IsTrue(void* object);
+void* PyRun_StringFlags(const char* source, int start, void* globals, void* locals, void* flags);
+int PyRun_SimpleStringFlags(const char* source, void* flags);
+void __once_proxy(void);
+int pthread_once(int* flag, void (*function)(void));
 
 int kept; /* so that no call is a jump */
 
@@ -50,12 +57,42 @@ __attribute__((noinline)) static void keep(void) {
   kept += PyImport_Import(PyUnicode_FromStringAndSize(texts + 7, 13)) != NULL;
 }
 
+/* Of a name with an end, and source. */
+__attribute__((noinline)) static void by_object(void) {
+  void* name = PyUnicode_FromString("by_object");
+  if (!PyObject_IsTrue(name)) return;
+  kept += PyImport_ImportModuleLevelObject(name, NULL, NULL, NULL, 0) != NULL;
+  kept += PyImport_Import(PyUnicode_FromString("by_another")) != NULL;
+  kept += PyObject_IsTrue(PyUnicode_FromString("no_module"));
+}
+__attribute__((noinline)) static void by_source(void) {
+  kept += PyRun_StringFlags(
+              "import by_source, source.below as name\ntry:\n    from source import x\n"
+              "except ImportError: pass\n",
+              257, NULL, NULL, NULL) != NULL;
+  kept += PyRun_SimpleStringFlags("not python", NULL);
+}
+
+/* What std::call_once makes of its function, which nothing calls directly. */
+extern _Thread_local void (*once_call)(void);
+static int once_flag;
+static void look_once(void) {
+  kept += PyImport_ImportModule("by_once") != NULL;
+}
+__attribute__((noinline)) static void call_once(void) {
+  once_call = look_once;
+  kept += pthread_once(&once_flag, __once_proxy);
+}
+
 __attribute__((noinline)) static void prepare(void) {
   import("through.helper");
   take("home", "attribute");
   take("other_home", "other");
   import_object(PyUnicode_FromStringAndSize(texts, 7));
   if (kept < 0) keep();
+  by_object();
+  by_source();
+  call_once();
   kept++;
 }
 
