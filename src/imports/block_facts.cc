@@ -54,6 +54,12 @@ void add_collected(const Stmt& statement, BlockFacts& facts) {
       statement.exprs[0]->items[0]->kind == ExprKind::kAttribute)
     add(*statement.exprs[0]->items[0]->items[0], false);
   if (statement.kind == StmtKind::kAugmented) add(*statement.exprs[0], true);
+  const size_t targets = statement.kind == StmtKind::kAssign      ? statement.exprs.size() - 1
+                         : statement.kind == StmtKind::kAugmented ? 1
+                                                                  : 0;
+  for (size_t i = 0; i < targets; i++)
+    if (statement.exprs[i]->kind == ExprKind::kName)
+      facts.assigned.push_back(statement.exprs[i]->text);
 }
 
 // `raise Error(...)`, `raise errors.Error`.

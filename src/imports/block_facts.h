@@ -18,8 +18,9 @@ struct BlockFacts {
   bool returns_value = false;    // a function that holds it may end in it with a value
   bool returns = false;          // or without one
   bool leaves_loop = false;      // a loop that holds it may end in it, or this round of it
-  std::vector<std::string_view> raises;  // the names of errors
-  std::vector<const Stmt*> imports;      // not those of functions and classes in it
+  std::vector<std::string_view> assigned;  // names; not those of functions and classes in it
+  std::vector<std::string_view> raises;    // the names of errors
+  std::vector<const Stmt*> imports;        // not those of functions and classes in it
   // A name that stands where something is put into what it is (`x.append(1)`, `x[1] = 2`), or that
   // counts (`x += 1`); in the order of the text, not of functions and classes in it.
   struct Collected {

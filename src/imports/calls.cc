@@ -610,6 +610,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
     if (flow == Flow::kRaise) result = nullptr;
     if (result == none_ && frames_.back().may_return) result = opaque_;
   }
+  if (result && frames_.back().doubt.returned) result = doubt(result);
   const bool may_have_raised = frames_.back().doubt.raised;
   frames_.pop_back();
   if (!frames_.empty()) frames_.back().doubt.raised |= may_have_raised;

@@ -166,7 +166,8 @@ Ref Interpreter::evaluate(const Expr& expression) {
       if (!condition) return nullptr;
       const auto decided = truth(condition);
       if (!decided) return opaque_;
-      return evaluate(*expression.items[*decided ? 0 : 2]);
+      Ref value = evaluate(*expression.items[*decided ? 0 : 2]);
+      return value ? doubt(value, condition) : nullptr;
     }
     case ExprKind::kLambda:
       return lambda(expression);
@@ -341,7 +342,7 @@ Ref Interpreter::evaluate_unary(const Expr& expression) {
   if (!value) return nullptr;
   if (expression.op == Operator::kNot) {
     const auto decided = truth(value);
-    return decided ? boolean(!*decided) : opaque_;
+    return decided ? doubt(boolean(!*decided), value) : opaque_;
   }
   if (Int* number = as<Int>(value, Type::kInt)) {
     if (expression.op == Operator::kMinus) return integer(-number->value);
@@ -354,9 +355,12 @@ Ref Interpreter::evaluate_unary(const Expr& expression) {
 Ref Interpreter::evaluate_bool(const Expr& expression) {
   const bool wanted = expression.op == Operator::kOr;
   bool sure = true;
+  Ref reason = none_;
   for (size_t i = 0; i < expression.items.size(); i++) {
     Ref value = evaluate(*expression.items[i]);
     if (!value) return !sure && forgive_exit() ? opaque_ : nullptr;
+    value = doubt(value, reason);
+    reason = value;
     const auto decided = truth(value);
     if (decided && *decided == wanted) {
       // Opaque or True: whatever the first part is, the whole is true.
@@ -375,16 +379,18 @@ Ref Interpreter::evaluate_bool(const Expr& expression) {
 Ref Interpreter::evaluate_compare(const Expr& expression) {
   Ref left = evaluate(*expression.items[0]);
   if (!left) return nullptr;
-  bool sure = true;
+  bool sure = true, doubted = false;
   for (size_t i = 0; i < expression.operators.size(); i++) {
     Ref right = evaluate(*expression.items[i + 1]);
     if (!right) return nullptr;
     const auto decided = compare(expression.operators[i], left, right);
-    if (decided && !*decided) return false_;
+    doubted |= left->doubted || right->doubted;
+    if (decided && !*decided) return doubted ? doubt(false_) : false_;
     sure &= decided.has_value();
     left = right;
   }
-  return sure ? true_ : opaque_;
+  if (!sure) return opaque_;
+  return doubted ? doubt(true_) : true_;
 }
 
 namespace {
@@ -452,7 +458,9 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
     case Operator::kIs:
     case Operator::kIsNot: {
       if (a->type == Type::kOpaque || b->type == Type::kOpaque) return std::nullopt;
-      const bool same = a == b || (a->type == Type::kInt && equal(a, b) == std::optional(true));
+      const bool is_number =
+          a->type == Type::kInt || (a->type == Type::kBool && a->type == b->type);
+      const bool same = a == b || (is_number && equal(a, b) == std::optional(true));
       return same == (op == Operator::kIs);
     }
     case Operator::kIn:
@@ -502,7 +510,7 @@ std::optional<bool> Interpreter::contains(Ref container, Ref item) {
   if (Dict* dict = as<Dict>(container, Type::kDict)) {
     if (!is_key(item)) return std::nullopt;
     observe(dict, item);
-    if (dict->items.contains(item)) return true;
+    if (dict_get(dict, item)) return true;
     return dict->open ? std::nullopt : std::optional(false);
   }
   if (Instance* instance = as<Instance>(container, Type::kInstance)) {

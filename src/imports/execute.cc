@@ -292,6 +292,7 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   Ref condition = evaluate(*statement.exprs[0]);
   if (!condition) return Flow::kRaise;
   const auto decided = truth(condition);
+  if (decided && condition->doubted) return execute_in_doubt(statement, *decided);
   if (decided) {
     const VersionCheck check(*this, *statement.exprs[0]);
     return execute(*decided ? statement.body : statement.orelse);
@@ -302,10 +303,38 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   // Programs do not come there, if nobody waits for it.
   if (const auto error = refusal(statement.orelse); !error.empty() && !waits_for(error, true))
     return execute_guessed(statement.body, statement.line);
-  note_skipped(statement.body, statement.line, "condition");
-  guess_names(statement.body);
-  forget_collected(statement.body, true);
-  return execute_guessed(statement.orelse, statement.line);
+  return execute_in_doubt(statement, false);
+}
+
+// One branch, where the other may be it.
+Flow Interpreter::execute_in_doubt(const Stmt& statement, bool body) {
+  const Block skipped = body ? statement.orelse : statement.body;
+  note_skipped(skipped, statement.line, "condition");
+  guess_names(skipped);
+  forget_collected(skipped, true);
+  const Flow flow = execute_guessed(body ? statement.body : statement.orelse, statement.line);
+  if (flow != Flow::kNext) return flow;
+  doubt_assigned(statement.body);
+  doubt_assigned(statement.orelse);
+  return flow;
+}
+
+void Interpreter::doubt_assigned(Block block) {
+  for (const std::string_view name : blocks_.of(block).assigned)
+    if (Ref value = find_name(name); value && !value->doubted)
+      if (Ref other = doubt(value); other != value) bind(name, other);
+}
+
+Ref Interpreter::doubt(Ref value) {
+  if (value->doubted) return value;
+  if (value->type == Type::kBool || value->type == Type::kInt)
+    value = make<Int>(value->type, static_cast<Int*>(value)->value);
+  else if (value->type == Type::kStr)
+    value = make<Str>(Type::kStr, static_cast<Str*>(value)->text);
+  else
+    return value;
+  value->doubted = true;
+  return value;
 }
 
 // `if x:` and later `if not x:`, of an x that is not known: one of them is run. The first guess

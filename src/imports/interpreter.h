@@ -63,6 +63,9 @@ class Interpreter {
   Ref none() { return none_; }
   Ref boolean(bool value) { return value ? true_ : false_; }
   Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
+  // The same as something that may be another one; what is neither a number nor a text stays.
+  Ref doubt(Ref value);
+  Ref doubt(Ref value, const Value* because) { return because->doubted ? doubt(value) : value; }
   Ref integer(int64_t value) { return make<Int>(Type::kInt, value); }
   // Opaque when it is too long: programs can double a string in a loop.
   Ref string(std::string_view text) {
@@ -292,6 +295,8 @@ class Interpreter {
   Flow execute_if(const Stmt& statement);
   Flow execute_guessed(Block block, uint32_t line);
   Flow execute_doubted(Block block, uint32_t line);
+  Flow execute_in_doubt(const Stmt& statement, bool body);
+  void doubt_assigned(Block block);
   void add_doubt(const BlockFacts& skipped);
   bool forgive_exit();
   std::optional<bool> guess_again(const Expr& condition);

@@ -24,8 +24,8 @@ using Owned = std::unordered_map<std::string_view, const ModelRow*, Hash>;
 const std::unordered_map<std::string_view, Owned, Hash>& table() {
   static const auto made = [] {
     std::unordered_map<std::string_view, Owned, Hash> result;
-    for (const auto rows :
-         {builtin_models(), value_models(), system_models(), data_models(), import_models()})
+    for (const auto rows : {builtin_models(), value_models(), system_models(), data_models(),
+                            pattern_models(), import_models()})
       for (const ModelRow& row : rows) {
         const auto [owner, name] = split(row.name);
         result[owner].emplace(name, &row);

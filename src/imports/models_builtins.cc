@@ -196,6 +196,18 @@ Ref model_dict(I& in, Ref, const A& a) {
   return result;
 }
 
+Ref model_defaultdict(I& in, Ref self, const A& a) {
+  A rest(in.arena());
+  if (!a.positional.empty()) rest.positional.assign(a.positional.begin() + 1, a.positional.end());
+  rest.keywords.assign(a.keywords.begin(), a.keywords.end());
+  rest.open = a.open;
+  Ref made = model_dict(in, self, rest);
+  Ref factory = a.get(0);
+  if (Dict* dict = as<Dict>(made, Type::kDict); dict && factory && factory->type != Type::kNone)
+    dict->factory = factory;
+  return made;
+}
+
 Ref model_range(I& in, Ref, const A& a) {
   int64_t bounds[3] = {0, 0, 1};
   if (a.positional.empty() || a.positional.size() > 3) return in.opaque();
@@ -596,6 +608,7 @@ constexpr ModelRow kRows[] = {
     {"set.__new__", model_set},
     {"frozenset.__new__", model_set},
     {"dict.__new__", model_dict},
+    {"_collections.defaultdict", model_defaultdict},
     {"type.__new__", model_type},
     {"copy.copy", model_copy},
     {"copy.deepcopy", model_copy},

@@ -429,8 +429,8 @@ Ref cffi_new(I& in, Ref, const A&) {
 }
 
 // Whether a compiler or linker that ctypes.util would ask could find lib<name>.so or lib<name>.a in
-// the system's directories, which are those of GNU ld's scripts and gcc's own. Of one that stands
-// elsewhere, and where variables give it directories, that is not asked: it could.
+// the system's directories, which are those of GNU ld's scripts and gcc's own, or in those that
+// variables give them. Of one that stands elsewhere that is not asked: it could.
 bool may_link(I& in, std::string_view name) {
   const std::string_view* places = text_of(I::dict_get(in.environment(), "PATH"));
   if (!places) return true;
@@ -442,10 +442,16 @@ bool may_link(I& in, std::string_view name) {
       is_there = true;
     }
   if (!is_there) return false;
-  for (const char* variable :
-       {"LIBRARY_PATH", "LD_LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"})
+  for (const char* variable : {"COMPILER_PATH", "GCC_EXEC_PREFIX"})
     if (I::dict_get(in.environment(), variable)) return true;
   std::vector<std::string> directories;
+  for (const char* variable : {"LIBRARY_PATH", "LD_LIBRARY_PATH"}) {
+    Ref given = I::dict_get(in.environment(), variable);
+    const std::string_view* places_too = text_of(given);
+    if (given && !places_too) return true;
+    for (const std::string_view place : split(places_too ? *places_too : "", ':'))
+      if (!place.empty()) directories.emplace_back(place);
+  }
   for (const char* prefix : {"/lib", "/usr/lib", "/usr/local/lib"}) {
     for (const char* suffix : {"", "64", "/x86_64-linux-gnu", "/aarch64-linux-gnu"})
       directories.push_back(fmt::format("{}{}", prefix, suffix));

@@ -477,8 +477,13 @@ Ref dict_setdefault(I& in, Ref self, const A& a) {
   in.observe(dict, a.get(0));
   if (Ref value = I::dict_get(dict, a.get(0))) return value;
   Ref value = a.get(1) ? a.get(1) : in.none();
+  const bool is_new = !dict->open || (dict->variables_of && !dict->variables_of->open);
+  if (!is_new) {  // something may be there: what is more than this, if it has items
+    open_if_empty(value);
+    if (!sequence_of(value) && value->type != Type::kDict) value = in.opaque();
+  }
   in.dict_set(dict, a.get(0), value);
-  return dict->open ? in.opaque() : value;
+  return value;
 }
 
 Ref dict_pop(I& in, Ref self, const A& a) {

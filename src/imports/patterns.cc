@@ -64,8 +64,7 @@ std::optional<bool> Interpreter::matches(const Expr& pattern, Ref subject) {
     case ExprKind::kNone:
     case ExprKind::kTrue:
     case ExprKind::kFalse:
-      if (subject->type == Type::kOpaque) return std::nullopt;
-      return evaluate(pattern) == subject;
+      return compare(Operator::kIs, subject, evaluate(pattern));
     case ExprKind::kTuple:
     case ExprKind::kList:
       return matches_sequence(pattern, subject);

@@ -73,9 +73,10 @@ constexpr std::string_view kTypes[] = {
     "object", "type", "str",  "bytes",     "int",     "bool",      "float",      "list",
     "tuple",  "set",  "dict", "frozenset", "complex", "bytearray", "memoryview", "slice"};
 constexpr std::string_view kInternalTypes[] = {
-    "NoneType",   "ModuleType", "ModuleSpec", "Loader",       "FileFinder",  "PackageNotFoundError",
-    "namespace",  "File",       "Frame",      "Distribution", "Requirement", "SpecifierSet",
-    "PathFinder", "CFuncPtr"};
+    "Pattern",     "Match",        "NoneType",   "ModuleType",
+    "ModuleSpec",  "Loader",       "FileFinder", "PackageNotFoundError",
+    "namespace",   "File",         "Frame",      "Distribution",
+    "Requirement", "SpecifierSet", "PathFinder", "CFuncPtr"};
 
 }  // namespace
 
@@ -323,13 +324,17 @@ bool KeyTraits::equal(Ref a, Ref b) {
   }
 }
 
+// Not all variables of a module stand in a dictionary that stands for them.
 Ref Interpreter::dict_get(const Dict* dict, Ref key) {
-  return is_key(key) ? dict->items.get(key) : nullptr;
+  Ref value = is_key(key) ? dict->items.get(key) : nullptr;
+  if (value || !dict->variables_of) return value;
+  const std::string_view* name = text_of(key);
+  return name ? dict->variables_of->names.get(*name) : nullptr;
 }
 
 Ref Interpreter::dict_get(const Dict* dict, std::string_view text) {
   Str key(Type::kStr, text);
-  return dict->items.get(&key);
+  return dict_get(dict, &key);
 }
 
 void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
@@ -405,13 +410,22 @@ Ref Interpreter::subscript(Ref object, Ref key) {
     if (Ref method = class_attribute(instance->of, "__getitem__")) {
       return call(bind_method(method, instance, instance->of), Arguments(arena_, {key}));
     }
+    if (!instance->of->module)
+      if (Ref method = method_of(instance->of->name, "__getitem__", instance))
+        return call(method, Arguments(arena_, {key}));
     if (!instance->items) return opaque_;
     object = instance->items;
   }
   if (Dict* dict = as<Dict>(object, Type::kDict)) {
     observe(dict, key);
     if (Ref value = dict_get(dict, key)) return value;
-    if (dict->open || !is_key(key) || !expects("KeyError")) return opaque_;
+    if (dict->open || !is_key(key)) return opaque_;
+    if (dict->factory) {
+      Ref value = call(dict->factory, {});
+      if (value) dict_set(dict, key, value);
+      return value;
+    }
+    if (!expects("KeyError")) return opaque_;
     return raise("KeyError", std::string(display(key).value_or("")));
   }
   Int* at = as<Int>(key, Type::kInt);

@@ -92,8 +92,12 @@ const Syntax* Interpreter::stub_of(const ModuleSpec& file) {
 }
 
 bool Interpreter::serves_on_demand(Ref module, std::string_view name) {
-  if (Module* plain = as<Module>(module, Type::kModule))
-    return plain->names.contains("__getattr__") && !plain->names.contains(name);
+  if (Module* plain = as<Module>(module, Type::kModule)) {
+    // Of a name that a skipped branch would have made no more is known than that.
+    const auto* known = as<Opaque>(plain->names.get(name), Type::kOpaque);
+    return plain->names.contains("__getattr__") &&
+           (!plain->names.contains(name) || (known && known->name.empty()));
+  }
   Instance* replaced = as<Instance>(module, Type::kInstance);
   return replaced && !replaced->names.contains(name) &&
          class_attribute(replaced->of, "__getattr__") != nullptr;

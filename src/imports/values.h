@@ -48,6 +48,7 @@ enum class Type : uint8_t {
 
 struct Value {
   Type type;
+  bool doubted = false;  // a number or text that another branch may have made another one
   explicit Value(Type kind) : type(kind) {}
   Value(const Value&) = delete;
 };
@@ -95,6 +96,7 @@ struct Dict : Value {
   OrderedTable<Ref, Ref, KeyTraits> items;  // all of them are keys in the sense of is_key
   bool open = false;
   Module* variables_of = nullptr;  // what is put into it is a variable of this module too
+  Ref factory = nullptr;           // of a defaultdict
   explicit Dict(Arena& arena) : Value(Type::kDict), items(arena) {}
 };
 
@@ -152,7 +154,7 @@ struct Function : Value {
   uint8_t dull_work = 0;  // runs that did nothing and told nothing
   bool checked = false, is_generator = false;
   bool yields_once = false;  // at most, in one run of a generator
-  bool guessed = false;  // an unknown decorator made something of it
+  bool guessed = false;      // an unknown decorator made something of it
   explicit Function(Arena& arena) : Value(Type::kFunction), defaults(&arena), attributes(arena) {}
 };
 

@@ -1,0 +1,275 @@
+// Regular expressions of `re`, where pattern and text are known and RE2 reads the pattern as Python
+// does. What differs is left open: texts that are not printable ASCII (\w and \s know more
+// characters, `$` stands before a newline too), flags, lookaround and references back, which RE2
+// refuses, `{,n}`.
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "imports/models.h"
+
+namespace cohabit::python {
+namespace {
+
+using A = Arguments;
+using I = Interpreter;
+
+constexpr size_t kMostPattern = 4096, kMostText = 64 << 10, kMostKept = 512, kMostGroups = 32;
+constexpr std::string_view kGroups = "(groups)", kIndexes = "(indexes)";  // no attribute's names
+
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= ' ' && c <= '~') || c == '\t'; });
+}
+
+// `\Z` of Python is `\z` of RE2.
+std::string translated(std::string_view pattern) {
+  std::string result;
+  for (size_t i = 0; i < pattern.size(); i++) {
+    result += pattern[i];
+    if (pattern[i] != '\\' || i + 1 == pattern.size()) continue;
+    i++;
+    result += pattern[i] == 'Z' ? 'z' : pattern[i];
+  }
+  return result;
+}
+
+// Null: it may mean something else to Python.
+const RE2* compiled(std::string_view pattern) {
+  if (pattern.size() > kMostPattern || !is_plain(pattern) || pattern.find("{,") != pattern.npos)
+    return nullptr;
+  // Code that is run for several plans at once keeps its own.
+  thread_local std::unordered_map<std::string, std::unique_ptr<RE2>> kept;
+  const auto known = kept.find(std::string(pattern));
+  if (known != kept.end()) return known->second->ok() ? known->second.get() : nullptr;
+  if (kept.size() >= kMostKept) kept.clear();
+  RE2::Options options;
+  options.set_log_errors(false);
+  const auto& made =
+      kept.emplace(std::string(pattern), std::make_unique<RE2>(translated(pattern), options))
+          .first->second;
+  const bool is_usable =
+      made->ok() && static_cast<size_t>(made->NumberOfCapturingGroups()) < kMostGroups;
+  return is_usable ? made.get() : nullptr;
+}
+
+// A pattern that re.compile was given, or a text.
+const RE2* pattern_of(Ref value) {
+  if (auto* instance = as<Instance>(value, Type::kInstance))
+    value = instance->of->name == "Pattern" ? instance->names.get("pattern") : nullptr;
+  const auto* text = as<Str>(value, Type::kStr);
+  return text ? compiled(text->text) : nullptr;
+}
+
+struct Call {
+  const RE2* pattern = nullptr;
+  std::string_view text;
+};
+
+// Of `re.match(pattern, text)`, and of `pattern.match(text)`: self is the pattern then. The text is
+// argument number `text`. Nothing: not known.
+std::optional<Call> read_call(Ref self, const A& a, size_t text, size_t most) {
+  auto* bound = as<Instance>(self, Type::kInstance);
+  const bool is_method = bound && bound->of->name == "Pattern";
+  const size_t shift = is_method ? 0 : 1;
+  if (a.open || !a.keywords.empty() || a.positional.size() > most + shift) return std::nullopt;
+  const auto* given = as<Str>(a.get(text + shift), Type::kStr);
+  if (!given || given->text.size() > kMostText || !is_plain(given->text)) return std::nullopt;
+  const RE2* pattern = pattern_of(is_method ? self : a.get(0));
+  return pattern ? std::optional(Call{pattern, given->text}) : std::nullopt;
+}
+
+Ref group_value(I& in, const re2::StringPiece& group) {
+  return group.data() ? in.constant({group.data(), group.size()}) : in.none();
+}
+
+Ref match(I& in, Ref self, const A& a, RE2::Anchor anchor) {
+  const auto call = read_call(self, a, 0, 1);
+  if (!call) return in.opaque();
+  const int count = call->pattern->NumberOfCapturingGroups() + 1;
+  std::vector<re2::StringPiece> groups(static_cast<size_t>(count));
+  const re2::StringPiece text(call->text.data(), call->text.size());
+  if (!call->pattern->Match(text, 0, text.size(), anchor, groups.data(), count)) return in.none();
+  Instance* result = in.instance_of("Match");
+  Sequence* all = in.list({}, Type::kTuple);
+  for (const re2::StringPiece& group : groups) all->items.push_back(group_value(in, group));
+  auto* indexes = in.make<Dict>();
+  for (const auto& [name, index] : call->pattern->NamedCapturingGroups())
+    in.dict_set(indexes, in.keep(name), in.integer(index));
+  result->names[kGroups] = all;
+  result->names[kIndexes] = indexes;
+  result->names["string"] = in.constant(call->text);
+  result->is_true = result->open = true;
+  return result;
+}
+
+Ref re_match(I& in, Ref self, const A& a) {
+  return match(in, self, a, RE2::ANCHOR_START);
+}
+Ref re_fullmatch(I& in, Ref self, const A& a) {
+  return match(in, self, a, RE2::ANCHOR_BOTH);
+}
+Ref re_search(I& in, Ref self, const A& a) {
+  return match(in, self, a, RE2::UNANCHORED);
+}
+
+// With flags it stays unknown.
+Ref re_compile(I& in, Ref, const A& a) {
+  auto* known = as<Instance>(a.get(0), Type::kInstance);
+  if (known && known->of->name == "Pattern") return known;
+  const auto* text = as<Str>(a.get(0, "pattern"), Type::kStr);
+  const bool has_flags = a.positional.size() > 1 || a.get(1, "flags");
+  if (!text || has_flags || a.open) return in.opaque();
+  Instance* result = in.instance_of("Pattern");
+  result->names["pattern"] = in.constant(text->text);
+  result->is_true = result->open = true;
+  return result;
+}
+
+// All places, none of which is empty; nothing: not known.
+std::optional<std::vector<std::vector<re2::StringPiece>>> find_all(const Call& call) {
+  const int count = call.pattern->NumberOfCapturingGroups() + 1;
+  std::vector<std::vector<re2::StringPiece>> found;
+  const re2::StringPiece text(call.text.data(), call.text.size());
+  for (size_t at = 0; at <= text.size();) {
+    std::vector<re2::StringPiece> groups(static_cast<size_t>(count));
+    if (!call.pattern->Match(text, at, text.size(), RE2::UNANCHORED, groups.data(), count)) break;
+    if (groups[0].empty()) return std::nullopt;
+    at = static_cast<size_t>(groups[0].data() - text.data()) + groups[0].size();
+    found.push_back(std::move(groups));
+  }
+  return found;
+}
+
+Ref re_findall(I& in, Ref self, const A& a) {
+  const auto call = read_call(self, a, 0, 1);
+  const auto found = call ? find_all(*call) : std::nullopt;
+  if (!found) return in.opaque();
+  Sequence* result = in.list({});
+  for (const auto& groups : *found) {
+    const auto text = [&](size_t i) {
+      return groups[i].data() ? group_value(in, groups[i]) : in.string("");
+    };
+    if (groups.size() <= 2) {
+      in.append(result, text(groups.size() - 1));
+      continue;
+    }
+    Sequence* row = in.list({}, Type::kTuple);
+    for (size_t i = 1; i < groups.size(); i++) row->items.push_back(text(i));
+    in.append(result, row);
+  }
+  return result;
+}
+
+// The pieces between, with the groups of what stands between them.
+Ref re_split(I& in, Ref self, const A& a) {
+  const auto call = read_call(self, a, 0, 1);
+  const auto found = call ? find_all(*call) : std::nullopt;
+  if (!found) return in.opaque();
+  Sequence* result = in.list({});
+  size_t at = 0;
+  for (const auto& groups : *found) {
+    const auto begin = static_cast<size_t>(groups[0].data() - call->text.data());
+    in.append(result, in.constant(call->text.substr(at, begin - at)));
+    for (size_t i = 1; i < groups.size(); i++) in.append(result, group_value(in, groups[i]));
+    at = begin + groups[0].size();
+  }
+  in.append(result, in.constant(call->text.substr(at)));
+  return result;
+}
+
+// By a text without references to groups.
+Ref re_sub(I& in, Ref self, const A& a) {
+  const auto call = read_call(self, a, 1, 2);
+  const auto found = call ? find_all(*call) : std::nullopt;
+  const auto* by = call ? as<Str>(a.get(a.positional.size() - 2), Type::kStr) : nullptr;
+  if (!found || !by || by->text.find('\\') != by->text.npos) return in.opaque();
+  std::string result;
+  size_t at = 0;
+  for (const auto& groups : *found) {
+    const auto begin = static_cast<size_t>(groups[0].data() - call->text.data());
+    result.append(call->text.substr(at, begin - at)).append(by->text);
+    at = begin + groups[0].size();
+    if (result.size() > I::kMostText) return in.opaque();
+  }
+  return in.string(result.append(call->text.substr(at)));
+}
+
+Sequence* groups_of(Ref self) {
+  auto* match = as<Instance>(self, Type::kInstance);
+  return match ? sequence_of(match->names.get(kGroups)) : nullptr;
+}
+
+// By number or name; null: not known.
+Ref group_by(Ref self, Ref key) {
+  Sequence* groups = groups_of(self);
+  if (!groups) return nullptr;
+  if (key && key->type == Type::kStr)
+    key = I::dict_get(static_cast<Dict*>(static_cast<Instance*>(self)->names.get(kIndexes)), key);
+  const auto* index = as<Int>(key, Type::kInt);
+  if (!index || index->value < 0 || static_cast<size_t>(index->value) >= groups->items.size())
+    return nullptr;
+  return groups->items[static_cast<size_t>(index->value)];
+}
+
+Ref match_group(I& in, Ref self, const A& a) {
+  if (a.open || !groups_of(self)) return in.opaque();
+  if (a.positional.empty()) return groups_of(self)->items[0];
+  Sequence* several = in.list({}, Type::kTuple);
+  for (Ref key : a.positional) {
+    Ref group = group_by(self, key);
+    several->items.push_back(group ? group : in.opaque());
+  }
+  return several->items.size() == 1 ? several->items[0] : several;
+}
+
+Ref match_groups(I& in, Ref self, const A& a) {
+  Sequence* groups = groups_of(self);
+  if (!groups) return in.opaque();
+  Sequence* result = in.list(std::span<const Ref>(groups->items).subspan(1), Type::kTuple);
+  for (Ref& group : result->items)
+    if (group->type == Type::kNone && a.get(0, "default")) group = a.get(0, "default");
+  return result;
+}
+
+Ref match_groupdict(I& in, Ref self, const A& a) {
+  if (!groups_of(self)) return in.opaque();
+  auto* result = in.make<Dict>();
+  auto* indexes = static_cast<Dict*>(static_cast<Instance*>(self)->names.get(kIndexes));
+  for (const auto& [name, index] : indexes->items) {
+    Ref group = group_by(self, index);
+    const bool is_absent = group && group->type == Type::kNone && a.get(0, "default");
+    in.dict_set(result, name, is_absent ? a.get(0, "default") : group ? group : in.opaque());
+  }
+  return result;
+}
+
+constexpr ModelRow kRows[] = {
+    {"re.compile", re_compile},
+    {"re.match", re_match},
+    {"re.fullmatch", re_fullmatch},
+    {"re.search", re_search},
+    {"re.findall", re_findall},
+    {"re.split", re_split},
+    {"re.sub", re_sub},
+    {"Pattern.match", re_match},
+    {"Pattern.fullmatch", re_fullmatch},
+    {"Pattern.search", re_search},
+    {"Pattern.findall", re_findall},
+    {"Pattern.split", re_split},
+    {"Pattern.sub", re_sub},
+    {"Match.group", match_group},
+    {"Match.__getitem__", match_group},
+    {"Match.groups", match_groups},
+    {"Match.groupdict", match_groupdict},
+};
+
+}  // namespace
+
+std::span<const ModelRow> pattern_models() {
+  return kRows;
+}
+
+}  // namespace cohabit::python
