@@ -465,6 +465,9 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
       auto* instance = static_cast<Instance*>(callee);
       if (Ref method = class_attribute(instance->of, "__call__"))
         return call(bind_method(method, instance, instance->of), arguments);
+      if (!instance->of->module)
+        if (Ref method = method_of(instance->of->name, "__call__", instance))
+          return call(method, arguments);
       return opaque_;
     }
     case Type::kOpaque:

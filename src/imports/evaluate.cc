@@ -447,7 +447,55 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
   return false;
 }
 
+namespace {
+
+struct OperatorMethod {
+  Operator op;
+  std::string_view name;
+};
+
+constexpr OperatorMethod kComparing[] = {
+    {Operator::kEqual, "__eq__"},   {Operator::kNotEqual, "__ne__"},
+    {Operator::kLess, "__lt__"},    {Operator::kLessEqual, "__le__"},
+    {Operator::kGreater, "__gt__"}, {Operator::kGreaterEqual, "__ge__"},
+};
+constexpr OperatorMethod kComputing[] = {
+    {Operator::kAdd, "__add__"},      {Operator::kSubtract, "__sub__"},
+    {Operator::kMultiply, "__mul__"}, {Operator::kDivide, "__truediv__"},
+    {Operator::kModulo, "__mod__"},   {Operator::kBitOr, "__or__"},
+    {Operator::kBitAnd, "__and__"},
+};
+
+std::string_view method_named(std::span<const OperatorMethod> methods, Operator op) {
+  const auto found = std::find_if(methods.begin(), methods.end(),
+                                  [op](const OperatorMethod& one) { return one.op == op; });
+  return found == methods.end() ? std::string_view() : found->name;
+}
+
+}  // namespace
+
+// A method of the object's own class, in Python; null: it has none.
+Ref Interpreter::own_method(Ref object, std::string_view name) {
+  auto* instance = as<Instance>(object, Type::kInstance);
+  if (!instance || name.empty()) return nullptr;
+  Ref method = class_attribute(instance->of, name);
+  return as<Function>(method, Type::kFunction) ? bind_method(method, instance, instance->of)
+                                               : nullptr;
+}
+
 std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
+  bool is_negated = false;
+  Ref method = own_method(a, method_named(kComparing, op));
+  if (!method && op == Operator::kNotEqual) {
+    method = own_method(a, "__eq__");
+    is_negated = method != nullptr;
+  }
+  if (method) {
+    Ref result = call(method, Arguments(arena_, {b}));
+    if (!result) clear_raised();
+    const auto is = result ? truth(result) : std::nullopt;
+    return is ? std::optional(*is != is_negated) : std::nullopt;
+  }
   switch (op) {
     case Operator::kEqual:
       return equal(a, b);
@@ -585,6 +633,8 @@ std::optional<bool> Interpreter::truth(Ref value) {
 }
 
 Ref Interpreter::binary(Operator op, Ref a, Ref b) {
+  if (Ref method = own_method(a, method_named(kComputing, op)))
+    return call(method, Arguments(arena_, {b}));
   if (op == Operator::kDivide && a->type == Type::kPath) {
     const std::string_view* part = text_of(b);
     if (!part) return opaque_;

@@ -397,6 +397,7 @@ class Interpreter {
   Ref module_attribute(Module* module, std::string_view name, bool* raised);
   Ref bind_method(Ref found, Ref self, Class* type);
   Ref ask_descriptor(Instance* descriptor, Ref self, Class* type);
+  Ref own_method(Ref object, std::string_view name);
   bool tell_names(Class* type);
   Ref builtin_method(Ref object, std::string_view name);
   Ref method_of(std::string_view type, std::string_view name, Ref object);

@@ -196,6 +196,36 @@ Ref model_dict(I& in, Ref, const A& a) {
   return result;
 }
 
+// functools.partial(function, *arguments, **keywords)
+Ref model_partial(I& in, Ref, const A& a) {
+  if (!a.get(0) || a.open) return in.opaque();
+  Instance* result = in.instance_of("partial");
+  auto* keywords = in.make<Dict>();
+  for (const auto& [name, value] : a.keywords) in.dict_set(keywords, name, value);
+  result->names["func"] = a.get(0);
+  result->names["args"] = in.list(std::span<const Ref>(a.positional).subspan(1), Type::kTuple);
+  result->names["keywords"] = keywords;
+  result->is_true = true;
+  return result;
+}
+
+Ref call_partial(I& in, Ref self, const A& a) {
+  auto* partial = as<Instance>(self, Type::kInstance);
+  Ref function = partial ? partial->names.get("func") : nullptr;
+  if (!function) return in.opaque();
+  const Sequence* given = sequence_of(partial->names.get("args"));
+  A all(in.arena());
+  all.open = a.open;
+  if (given) all.positional.assign(given->items.begin(), given->items.end());
+  all.positional.insert(all.positional.end(), a.positional.begin(), a.positional.end());
+  all.keywords.assign(a.keywords.begin(), a.keywords.end());
+  if (const auto* keywords = as<Dict>(partial->names.get("keywords"), Type::kDict))
+    for (const auto& [name, value] : keywords->items)
+      if (const std::string_view* text = text_of(name); text && !a.get(SIZE_MAX, *text))
+        all.keywords.emplace_back(*text, value);
+  return in.call(function, all);
+}
+
 Ref model_defaultdict(I& in, Ref self, const A& a) {
   A rest(in.arena());
   if (!a.positional.empty()) rest.positional.assign(a.positional.begin() + 1, a.positional.end());
@@ -609,6 +639,8 @@ constexpr ModelRow kRows[] = {
     {"frozenset.__new__", model_set},
     {"dict.__new__", model_dict},
     {"_collections.defaultdict", model_defaultdict},
+    {"_functools.partial", model_partial},
+    {"partial.__call__", call_partial},
     {"type.__new__", model_type},
     {"copy.copy", model_copy},
     {"copy.deepcopy", model_copy},

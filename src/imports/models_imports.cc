@@ -360,9 +360,22 @@ Ref below(I& in, Ref directory, Ref name, Type type) {
   return type == Type::kPath ? in.path(path) : in.string(path);
 }
 
+// The standard library's own asks the module's loader, which imports what reads (FileLoader and
+// NamespaceLoader in Lib/importlib/_bootstrap_external.py, since 3.10).
+Ref files_by_loader(I& in, Ref self, const A& a) {
+  Ref files = resource_files(in, self, a);
+  const auto& python = in.finder().interpreter();
+  if (!files || files->type != Type::kPath || (python.major == 3 && python.minor < 10))
+    return files;
+  return in.import_dotted("importlib.readers") ? files : nullptr;
+}
+
 // importlib.resources.path(package, resource): what it gives is a path when it is entered.
 Ref resource_path(I& in, Ref self, const A& a) {
   return below(in, resource_files(in, self, a), a.get(1, "resource"), Type::kPath);
+}
+Ref path_by_loader(I& in, Ref self, const A& a) {
+  return below(in, files_by_loader(in, self, a), a.get(1, "resource"), Type::kPath);
 }
 
 // pkg_resources.resource_filename(package_or_requirement, resource_name): text.
@@ -534,9 +547,9 @@ constexpr ModelRow kRows[] = {
     {"ModuleType.__init__", module_init},
     {"Loader.exec_module", exec_module},
     {"Loader.load_module", load_module},
-    {"importlib._common.files", resource_files},
-    {"importlib.resources.files", resource_files},
-    {"importlib.resources._common.files", resource_files},
+    {"importlib._common.files", files_by_loader},
+    {"importlib.resources.files", files_by_loader},
+    {"importlib.resources._common.files", files_by_loader},
     {"importlib_resources.files", resource_files},
     {"importlib_resources._common.files", resource_files},
     {"importlib._common.as_file", as_file},
@@ -544,9 +557,9 @@ constexpr ModelRow kRows[] = {
     {"importlib.resources._common.as_file", as_file},
     {"importlib_resources.as_file", as_file},
     {"importlib_resources._common.as_file", as_file},
-    {"importlib.resources.path", resource_path},
-    {"importlib.resources._legacy.path", resource_path},
-    {"importlib.resources._functional.path", resource_path},
+    {"importlib.resources.path", path_by_loader},
+    {"importlib.resources._legacy.path", path_by_loader},
+    {"importlib.resources._functional.path", path_by_loader},
     {"importlib_resources.path", resource_path},
     {"importlib_resources._functional.path", resource_path},
     {"pkg_resources.resource_filename", resource_filename},

@@ -1,7 +1,7 @@
 // Regular expressions of `re`, where pattern and text are known and RE2 reads the pattern as Python
 // does. What differs is left open: texts that are not printable ASCII (\w and \s know more
-// characters, `$` stands before a newline too), flags, lookaround and references back, which RE2
-// refuses, `{,n}`.
+// characters, `$` stands before a newline too, and so has re.MULTILINE no meaning), lookaround and
+// references back, which RE2 refuses, `{,n}`.
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -19,48 +19,74 @@ using I = Interpreter;
 constexpr size_t kMostPattern = 4096, kMostText = 64 << 10, kMostKept = 512, kMostGroups = 32;
 constexpr std::string_view kGroups = "(groups)", kIndexes = "(indexes)";  // no attribute's names
 
+// Values of flags (Lib/re/_constants.py) that mean something here, and of those that do not.
+constexpr int64_t kIgnoreCase = 2, kVerbose = 64, kNoMeaning = 8 | 16 | 32 | 256;
+
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= ' ' && c <= '~') || c == '\t'; });
 }
 
-// `\Z` of Python is `\z` of RE2.
-std::string translated(std::string_view pattern) {
-  std::string result;
+// `\Z` of Python is `\z` of RE2. With re.VERBOSE space and comments outside of sets are left out.
+std::string translated(std::string_view pattern, int64_t flags) {
+  std::string result = flags & kIgnoreCase ? "(?i)" : "";
+  bool in_set = false;
   for (size_t i = 0; i < pattern.size(); i++) {
-    result += pattern[i];
-    if (pattern[i] != '\\' || i + 1 == pattern.size()) continue;
-    i++;
-    result += pattern[i] == 'Z' ? 'z' : pattern[i];
+    const char c = pattern[i];
+    if ((flags & kVerbose) && !in_set) {
+      if (c == '#') i = std::min(pattern.find('\n', i), pattern.size());
+      if (c == '#' || (c >= '\t' && c <= '\r') || c == ' ') continue;
+    }
+    result += c;
+    if (c == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[++i];
+      result += next == 'Z' ? 'z' : next;
+    } else if (c == '[' && !in_set) {
+      in_set = true;
+      // A bracket that stands first is one of the set.
+      if (pattern.substr(i + 1).starts_with("^")) result += pattern[++i];
+      if (pattern.substr(i + 1).starts_with("]")) result += pattern[++i];
+    } else if (c == ']') {
+      in_set = false;
+    }
   }
   return result;
 }
 
 // Null: it may mean something else to Python.
-const RE2* compiled(std::string_view pattern) {
-  if (pattern.size() > kMostPattern || !is_plain(pattern) || pattern.find("{,") != pattern.npos)
+const RE2* compiled(std::string_view python, int64_t flags) {
+  if (python.size() > kMostPattern || flags & ~(kIgnoreCase | kVerbose | kNoMeaning))
     return nullptr;
+  const std::string pattern = translated(python, flags);
+  if (!is_plain(pattern) || pattern.find("{,") != pattern.npos) return nullptr;
   // Code that is run for several plans at once keeps its own.
   thread_local std::unordered_map<std::string, std::unique_ptr<RE2>> kept;
-  const auto known = kept.find(std::string(pattern));
+  const auto known = kept.find(pattern);
   if (known != kept.end()) return known->second->ok() ? known->second.get() : nullptr;
   if (kept.size() >= kMostKept) kept.clear();
   RE2::Options options;
   options.set_log_errors(false);
-  const auto& made =
-      kept.emplace(std::string(pattern), std::make_unique<RE2>(translated(pattern), options))
-          .first->second;
+  const auto& made = kept.emplace(pattern, std::make_unique<RE2>(pattern, options)).first->second;
   const bool is_usable =
       made->ok() && static_cast<size_t>(made->NumberOfCapturingGroups()) < kMostGroups;
   return is_usable ? made.get() : nullptr;
 }
 
-// A pattern that re.compile was given, or a text.
-const RE2* pattern_of(Ref value) {
-  if (auto* instance = as<Instance>(value, Type::kInstance))
-    value = instance->of->name == "Pattern" ? instance->names.get("pattern") : nullptr;
+Instance* pattern_in(Ref value) {
+  auto* instance = as<Instance>(value, Type::kInstance);
+  return instance && instance->of->name == "Pattern" ? instance : nullptr;
+}
+
+// A pattern that re.compile was given, or a text with flags.
+const RE2* pattern_of(Ref value, Ref flags) {
+  if (Instance* known = pattern_in(value)) {
+    value = known->names.get("pattern");
+    flags = known->names.get("flags");
+  }
   const auto* text = as<Str>(value, Type::kStr);
-  return text ? compiled(text->text) : nullptr;
+  const auto* number = as<Int>(flags, Type::kInt);
+  if (!text || (flags && !number)) return nullptr;
+  return compiled(text->text, number ? number->value : 0);
 }
 
 struct Call {
@@ -68,16 +94,23 @@ struct Call {
   std::string_view text;
 };
 
-// Of `re.match(pattern, text)`, and of `pattern.match(text)`: self is the pattern then. The text is
-// argument number `text`. Nothing: not known.
-std::optional<Call> read_call(Ref self, const A& a, size_t text, size_t most) {
-  auto* bound = as<Instance>(self, Type::kInstance);
-  const bool is_method = bound && bound->of->name == "Pattern";
-  const size_t shift = is_method ? 0 : 1;
-  if (a.open || !a.keywords.empty() || a.positional.size() > most + shift) return std::nullopt;
+// Of `re.match(pattern, text, flags=0)`, and of `pattern.match(text)`: self is the pattern then.
+// The text is the last of `count` arguments. Nothing: not known.
+std::optional<Call> read_call(Ref self, const A& a, size_t count) {
+  const bool is_method = pattern_in(self) != nullptr;
+  const size_t shift = is_method ? 0 : 1, text = count - 1;
+  Ref flags = nullptr;
+  for (const auto& [name, value] : a.keywords) {
+    if (name != "flags" || is_method) return std::nullopt;
+    flags = value;
+  }
+  // Behind the text others have the flags, re.sub and re.split have a count before them.
+  const bool has_flags = !is_method && count == 1 && a.positional.size() == 3 && !flags;
+  if (has_flags) flags = a.positional[2];
+  if (a.open || a.positional.size() != count + shift + (has_flags ? 1 : 0)) return std::nullopt;
   const auto* given = as<Str>(a.get(text + shift), Type::kStr);
   if (!given || given->text.size() > kMostText || !is_plain(given->text)) return std::nullopt;
-  const RE2* pattern = pattern_of(is_method ? self : a.get(0));
+  const RE2* pattern = pattern_of(is_method ? self : a.get(0), flags);
   return pattern ? std::optional(Call{pattern, given->text}) : std::nullopt;
 }
 
@@ -86,7 +119,7 @@ Ref group_value(I& in, const re2::StringPiece& group) {
 }
 
 Ref match(I& in, Ref self, const A& a, RE2::Anchor anchor) {
-  const auto call = read_call(self, a, 0, 1);
+  const auto call = read_call(self, a, 1);
   if (!call) return in.opaque();
   const int count = call->pattern->NumberOfCapturingGroups() + 1;
   std::vector<re2::StringPiece> groups(static_cast<size_t>(count));
@@ -115,14 +148,13 @@ Ref re_search(I& in, Ref self, const A& a) {
   return match(in, self, a, RE2::UNANCHORED);
 }
 
-// With flags it stays unknown.
 Ref re_compile(I& in, Ref, const A& a) {
-  auto* known = as<Instance>(a.get(0), Type::kInstance);
-  if (known && known->of->name == "Pattern") return known;
+  if (Instance* known = pattern_in(a.get(0))) return known;
   const auto* text = as<Str>(a.get(0, "pattern"), Type::kStr);
-  const bool has_flags = a.positional.size() > 1 || a.get(1, "flags");
-  if (!text || has_flags || a.open) return in.opaque();
+  Ref flags = a.get(1, "flags");
+  if (!text || a.open) return in.opaque();
   Instance* result = in.instance_of("Pattern");
+  result->names["flags"] = flags ? flags : in.integer(0);
   result->names["pattern"] = in.constant(text->text);
   result->is_true = result->open = true;
   return result;
@@ -144,7 +176,7 @@ std::optional<std::vector<std::vector<re2::StringPiece>>> find_all(const Call& c
 }
 
 Ref re_findall(I& in, Ref self, const A& a) {
-  const auto call = read_call(self, a, 0, 1);
+  const auto call = read_call(self, a, 1);
   const auto found = call ? find_all(*call) : std::nullopt;
   if (!found) return in.opaque();
   Sequence* result = in.list({});
@@ -165,7 +197,7 @@ Ref re_findall(I& in, Ref self, const A& a) {
 
 // The pieces between, with the groups of what stands between them.
 Ref re_split(I& in, Ref self, const A& a) {
-  const auto call = read_call(self, a, 0, 1);
+  const auto call = a.positional.size() < 3 ? read_call(self, a, 1) : std::nullopt;
   const auto found = call ? find_all(*call) : std::nullopt;
   if (!found) return in.opaque();
   Sequence* result = in.list({});
@@ -182,7 +214,7 @@ Ref re_split(I& in, Ref self, const A& a) {
 
 // By a text without references to groups.
 Ref re_sub(I& in, Ref self, const A& a) {
-  const auto call = read_call(self, a, 1, 2);
+  const auto call = read_call(self, a, 2);
   const auto found = call ? find_all(*call) : std::nullopt;
   const auto* by = call ? as<Str>(a.get(a.positional.size() - 2), Type::kStr) : nullptr;
   if (!found || !by || by->text.find('\\') != by->text.npos) return in.opaque();

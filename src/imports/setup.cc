@@ -73,10 +73,12 @@ constexpr std::string_view kTypes[] = {
     "object", "type", "str",  "bytes",     "int",     "bool",      "float",      "list",
     "tuple",  "set",  "dict", "frozenset", "complex", "bytearray", "memoryview", "slice"};
 constexpr std::string_view kInternalTypes[] = {
-    "Pattern",     "Match",        "NoneType",   "ModuleType",
-    "ModuleSpec",  "Loader",       "FileFinder", "PackageNotFoundError",
-    "namespace",   "File",         "Frame",      "Distribution",
-    "Requirement", "SpecifierSet", "PathFinder", "CFuncPtr"};
+    "partial",      "Pattern",     "Match",
+    "NoneType",     "ModuleType",  "ModuleSpec",
+    "Loader",       "FileFinder",  "PackageNotFoundError",
+    "namespace",    "File",        "Frame",
+    "Distribution", "Requirement", "SpecifierSet",
+    "PathFinder",   "CFuncPtr"};
 
 }  // namespace
 
@@ -175,6 +177,12 @@ void Interpreter::install_values(Module* module) {
     if (module->spec.name == "_ctypes") names["CFuncPtr"] = builtin_class("CFuncPtr");
   } else if (module->spec.name == "os") {
     names["environ"] = environment_;
+  } else if (module->spec.name == "re") {
+    static constexpr std::pair<std::string_view, int> kFlags[] = {
+        {"I", 2},   {"IGNORECASE", 2}, {"L", 4},      {"LOCALE", 4},   {"M", 8},
+        {"S", 16},  {"MULTILINE", 8},  {"U", 32},     {"UNICODE", 32}, {"X", 64},
+        {"A", 256}, {"DOTALL", 16},    {"NOFLAG", 0}, {"VERBOSE", 64}, {"ASCII", 256}};
+    for (const auto& [name, value] : kFlags) names[name] = integer(value);
   } else if (module->spec.name == "_frozen_importlib_external") {
     names["SOURCE_SUFFIXES"] = list({string(".py")});
     names["BYTECODE_SUFFIXES"] = list({string(".pyc")});
@@ -516,6 +524,12 @@ std::optional<std::string_view> Interpreter::display(Ref value) {
       auto* instance = static_cast<Instance*>(value);
       if (Ref text = plain_text(value, {"__str__", "__format__"}); text != value)
         return display(text);
+      if (Ref method = raised_ ? nullptr : class_attribute(instance->of, "__str__");
+          as<Function>(method, Type::kFunction)) {
+        Ref text = call(bind_method(method, instance, instance->of), {});
+        if (!text) clear_raised();
+        return text && text->type == Type::kStr ? display(text) : std::nullopt;
+      }
       if (!raised_is("BaseException") && instance->of->module) return std::nullopt;
       if (instance->arguments && instance->arguments->items.size() == 1 &&
           derives_from(instance->of, builtin_class("BaseException")))

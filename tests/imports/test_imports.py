@@ -693,6 +693,53 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "import os\nUNKNOWN = os.popen('true').read()\ndef look():\n    for i in [1, 2]:\n        if UNKNOWN == 'x':\n            break\n"
                   "    try:\n        if UNKNOWN == 'y':\n            raise KeyError\n    except KeyError:\n        pass\n    import m_gone\nimport m_a\nlook()\n",
         "m_a.py": ""},
+    "regular expressions": {
+        "app.py": "import importlib, re\nfrom re import compile as make, VERBOSE\n"
+                  "m = re.match(r'(?P<name>[a-z]+)-(\\d+)(\\.\\d+)?$', 'm_a-12')\n"
+                  "if m and m.group(2) == '12' and m[3] is None and m.groups('x') == ('m_a', '12', 'x') and m.groupdict() == {'name': 'm_a'}:\n"
+                  "    importlib.import_module(m['name'])\n"
+                  "if re.search('b+$', 'aabb').group() == 'bb' and not re.match('b', 'ab') and re.fullmatch('a|ab', 'ab'):\n    import m_b\n"
+                  "rows = make(r'(\\w+) [ ]* = # the key' '\\n' r'  (\\w+) ', VERBOSE | re.IGNORECASE)\n"
+                  "if rows.findall('a=1, B =2') == [('a', '1'), ('B', '2')]:\n    import m_c\n"
+                  "if re.split('[,;]', 'a,b;c') == ['a', 'b', 'c'] and re.split('(-)', 'a-b') == ['a', '-', 'b'] and re.findall('[a-c]', 'xaybzc') == ['a', 'b', 'c']:\n"
+                  "    import m_d\n"
+                  "if re.sub('[.-]', '_', 'm.e-f') == 'm_e_f' and re.compile(r'\\Aab\\Z').match('ab') and re.match('AB', 'ab', re.I):\n    import m_e\n"
+                  "if re.match('[]x]+$', 'x]') and re.match('a{2}', 'aa', flags=re.M) and re.compile('a').pattern == 'a':\n    import m_f\n"
+                  # What RE2 cannot, or reads otherwise, stays open.
+                  "if not re.match('(?=b)a', 'a'):\n    m_later = 1\nif re.match('a{,2}$', 'aa') and re.match('a$', 'a\\n') and re.match(r'(a)\\1', 'aa'):\n    m_later = 2\n"
+                  "import m_g\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefg"}},
+    "operators of own classes": {
+        "app.py": "import functools, importlib\nfrom collections import defaultdict\nclass V:\n    def __init__(self, s):\n        self.k = tuple(int(p) for p in s.split('.'))\n"
+                  "    def __ge__(self, o):\n        return self.k >= o.k\n    def __lt__(self, o):\n        return self.k < o.k\n    def __eq__(self, o):\n        return self.k == o.k\n"
+                  "    def __add__(self, o):\n        return V('9.%d' % o)\n    def __str__(self):\n        return 'm_e'\n"
+                  "if V('2.1') >= V('2.0'):\n    import m_a\nif V('2.1') < V('2.0'):\n    import m_x\nif V('2.1') == V('2.1') and V('2.1') != V('2.2'):\n    import m_b\n"
+                  "if V('2.1') == V('2.2') or V('2.1') != V('2.1'):\n    import m_x\nif (V('2.1') + 1).k == (9, 1):\n    import m_c\nimportlib.import_module(str(V('1')))\n"
+                  "if f'{V(1 and '1')}' == 'm_e':\n    import m_f\n".replace("1 and '1'", '"1"') +
+                  "functools.partial(importlib.import_module, 'm_g')()\nfunctools.partial(importlib.import_module, package='m_pkg')('.m_h')\n"
+                  "suffix = defaultdict(lambda: 'm_i', win='m_x')\nimportlib.import_module(suffix['linux'])\n"
+                  "lists = defaultdict(list)\nlists['a'].append('m_j')\nfor name in lists['a'] + lists['b']:\n    importlib.import_module(name)\n",
+        "m_pkg/__init__.py": "", "m_pkg/m_h.py": "", **{f"m_{letter}.py": "" for letter in "abcefgijx"}},
+    "values that a branch may have changed": {
+        "app.py": "import os\nUNKNOWN = os.popen('true').read()\nr = False\nif UNKNOWN == 'P':\n    r = True\nif r:\n    import m_x\nelse:\n    import m_a\n"
+                  "def check(v):\n    if UNKNOWN == v:\n        return True\n    return False\nif not check('P'):\n    import m_b\n    found = True\nelse:\n    import m_x\n"
+                  "if found and not r and r is False and r == 0:\n    import m_c\n"
+                  "ok = 'yes' if UNKNOWN == '' else 'no'\nif check('') is True:\n    later = 1\nelse:\n    import m_gone\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_x.py": ""},
+    "all names of the caller": {
+        "app.py": "from m_pkg import Value, other\n",
+        "m_pkg/__init__.py": "from m_pkg.m_core import *\nfrom m_pkg.m_js import *\n",
+        "m_pkg/m_pub.py": "import sys\ndef public(thing):\n    names = sys._getframe(1).f_globals\n    every = names.setdefault('__all__', [])\n"
+                          "    if names.get('__name__') == 'm_pkg.m_core' and 'marked' in names:\n        import m_a\n"
+                          "    every.append(thing.__name__)\n    return thing\n",
+        "m_pkg/m_core.py": "from m_pkg.m_pub import public\nmarked = 1\n@public\nclass Value: pass\nclass Hidden: pass\n",
+        "m_pkg/m_js.py": "from m_pkg import Value\ntry:\n    from m_pkg import Hidden\nexcept ImportError:\n    import m_b\nother = 1\n",
+        "m_a.py": "", "m_b.py": ""},
+    "files of a package": {
+        "app.py": "import importlib.resources, sys\nfiles = importlib.resources.files('m_pkg')\n"
+                  "if sys.version_info < (3, 10) or 'importlib.readers' in sys.modules:\n    import m_a\n"
+                  "if (files / '__init__.py').exists():\n    import m_b\n",
+        "m_pkg/__init__.py": "", "m_a.py": "", "m_b.py": ""},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
