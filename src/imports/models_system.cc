@@ -418,6 +418,21 @@ Ref path_resolve(I& in, Ref self, const A&) {
 Ref path_self(I&, Ref self, const A&) {
   return self;
 }
+// With the user's home for `~`, as far as HOME tells it; another user's is not known.
+Ref path_expanduser(I& in, Ref self, const A& a) {
+  Ref given = self ? self : a.get(0);
+  const std::string_view* path = text_of(given);
+  if (!path) return given ? given : in.opaque();
+  if (!path->starts_with('~')) return given;
+  const std::string_view* home = text_of(I::dict_get(in.environment(), "HOME"));
+  if (!home || (path->size() > 1 && (*path)[1] != '/')) return in.opaque();
+  std::string_view start = *home;
+  while (start.ends_with('/')) start.remove_suffix(1);
+  const std::string all = fmt::format("{}{}", start, path->substr(1));
+  if (given->type == Type::kPath) return in.path(all);
+  return in.string(all.empty() ? "/" : all);
+}
+
 Ref path_as_string(I& in, Ref self, const A&) {
   const std::string_view* path = text_of(self);
   return path ? in.string(*path) : in.opaque();
@@ -522,7 +537,7 @@ constexpr ModelRow kRows[] = {
     {"posixpath.realpath", path_realpath},
     {"posixpath.isabs", path_isabs},
     {"posixpath.lexists", path_check<'e'>},
-    {"posixpath.expanduser", returns_first},
+    {"posixpath.expanduser", path_expanduser},
     {"genericpath.exists", path_check<'e'>},
     {"genericpath.isfile", path_check<'f'>},
     {"genericpath.isdir", path_check<'d'>},
@@ -549,7 +564,7 @@ constexpr ModelRow kRows[] = {
     {"Path.absolute", path_self},
     {"Path.__enter__", path_self},
     {"Path.__exit__", returns_none},
-    {"Path.expanduser", path_self},
+    {"Path.expanduser", path_expanduser},
     {"Path.is_absolute", path_is_absolute},
     {"Path.as_posix", path_as_string},
     {"Path.__str__", path_as_string},

@@ -1,5 +1,6 @@
 // Methods of strings, lists, sets, dictionaries and paths.
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "imports/models.h"
@@ -218,19 +219,104 @@ Ref str_replace(I& in, Ref self, const A& a) {
   return in.string(result.append(text.substr(at)));
 }
 
-Ref str_find(I& in, Ref self, const A& a) {
-  const Call call(self, a);
-  const std::string_view* part = text_of(call.arguments.get(0));
-  if (!call.text() || !part || call.arguments.positional.size() > 1) return in.opaque();
-  const size_t at = call.text()->find(*part);
-  return in.integer(at == std::string::npos ? -1 : static_cast<int64_t>(at));
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; });
 }
 
-Ref str_isdigit(I& in, Ref self, const A&) {
+// The part of the text that `(part, start, end)` means, and where it begins; nothing: not known, or
+// not all ASCII, where bytes are not letters.
+struct Searched {
+  std::string_view part, text;
+  size_t begin = 0;
+};
+std::optional<Searched> searched(const Call& call) {
+  const std::string_view* part = text_of(call.arguments.get(0));
+  if (!call.text() || !part || !is_ascii(*call.text()) || call.arguments.open) return std::nullopt;
+  const auto size = static_cast<int64_t>(call.text()->size());
+  std::array<int64_t, 2> bounds = {0, size};
+  for (size_t i = 0; i < 2; i++) {
+    Ref given = call.arguments.get(i + 1);
+    const Int* number = as<Int>(given, Type::kInt);
+    if (given && !number && given->type != Type::kNone) return std::nullopt;
+    if (!number) continue;
+    const int64_t at = number->value < 0 ? number->value + size : number->value;
+    bounds[i] = std::clamp(at, int64_t{0}, size);
+    if (i == 0 && at > size) return std::nullopt;  // even nothing is not found there
+  }
+  const auto begin = static_cast<size_t>(bounds[0]);
+  const auto end = static_cast<size_t>(std::max(bounds[0], bounds[1]));
+  return Searched{*part, call.text()->substr(begin, end - begin), begin};
+}
+
+template <bool from_right, bool must>
+Ref str_find(I& in, Ref self, const A& a) {
+  const auto in_text = searched(Call(self, a));
+  if (!in_text) return in.opaque();
+  const size_t at =
+      from_right ? in_text->text.rfind(in_text->part) : in_text->text.find(in_text->part);
+  if (at != std::string::npos) return in.integer(static_cast<int64_t>(in_text->begin + at));
+  if (!must) return in.integer(-1);
+  return in.expects("ValueError") ? in.raise("ValueError", "substring not found") : in.opaque();
+}
+
+Ref str_count(I& in, Ref self, const A& a) {
+  const auto in_text = searched(Call(self, a));
+  if (!in_text || in_text->part.empty()) return in.opaque();
+  int64_t count = 0;
+  for (size_t at = 0; (at = in_text->text.find(in_text->part, at)) != std::string::npos; count++)
+    at += in_text->part.size();
+  return in.integer(count);
+}
+
+// Whether there are letters and all are such; of texts that are not ASCII it is not known.
+template <class F>
+Ref all_letters(I& in, Ref self, F is) {
   const std::string_view* text = own(self);
-  if (!text) return in.opaque();
-  return in.boolean(!text->empty() && std::all_of(text->begin(), text->end(),
-                                                  [](unsigned char c) { return std::isdigit(c); }));
+  if (!text || !is_ascii(*text)) return in.opaque();
+  return in.boolean(!text->empty() && std::all_of(text->begin(), text->end(), [is](char c) {
+    return is(static_cast<unsigned char>(c)) != 0;
+  }));
+}
+Ref str_isdigit(I& in, Ref self, const A&) {
+  return all_letters(in, self, [](int c) { return std::isdigit(c); });
+}
+Ref str_isalpha(I& in, Ref self, const A&) {
+  return all_letters(in, self, [](int c) { return std::isalpha(c); });
+}
+Ref str_isalnum(I& in, Ref self, const A&) {
+  return all_letters(in, self, [](int c) { return std::isalnum(c); });
+}
+Ref str_isspace(I& in, Ref self, const A&) {
+  return all_letters(in, self, [](int c) { return std::isspace(c); });
+}
+Ref str_isidentifier(I& in, Ref self, const A&) {
+  const std::string_view* text = own(self);
+  if (text && !text->empty() && std::isdigit(static_cast<unsigned char>(text->front())))
+    return in.boolean(false);
+  return all_letters(in, self, [](int c) { return c == '_' || std::isalnum(c); });
+}
+// Of letters that have two forms one is there, and none of the other.
+template <bool upper>
+Ref str_has_case(I& in, Ref self, const A&) {
+  const std::string_view* text = own(self);
+  if (!text || !is_ascii(*text)) return in.opaque();
+  const auto is = [](unsigned char c) { return (upper ? std::isupper(c) : std::islower(c)) != 0; };
+  const auto is_other = [](unsigned char c) {
+    return (upper ? std::islower(c) : std::isupper(c)) != 0;
+  };
+  return in.boolean(std::any_of(text->begin(), text->end(), is) &&
+                    std::none_of(text->begin(), text->end(), is_other));
+}
+
+Ref str_capitalize(I& in, Ref self, const A&) {
+  const std::string_view* text = own(self);
+  if (!text || !is_ascii(*text)) return in.opaque();
+  std::string result(*text);
+  for (size_t i = 0; i < result.size(); i++) {
+    const auto c = static_cast<unsigned char>(result[i]);
+    result[i] = static_cast<char>(i == 0 ? std::toupper(c) : std::tolower(c));
+  }
+  return in.string(result);
 }
 
 Ref str_removeprefix(I& in, Ref self, const A& a) {
@@ -579,8 +665,21 @@ constexpr ModelRow kRows[] = {
     {"str.rpartition", str_rpartition},
     {"str.join", str_join},
     {"str.replace", str_replace},
-    {"str.find", str_find},
+    {"str.find", str_find<false, false>},
+    {"str.rfind", str_find<true, false>},
+    {"str.index", str_find<false, true>},
+    {"str.rindex", str_find<true, true>},
+    {"str.count", str_count},
     {"str.isdigit", str_isdigit},
+    {"str.isdecimal", str_isdigit},
+    {"str.isnumeric", str_isdigit},
+    {"str.isalpha", str_isalpha},
+    {"str.isalnum", str_isalnum},
+    {"str.isspace", str_isspace},
+    {"str.isidentifier", str_isidentifier},
+    {"str.isupper", str_has_case<true>},
+    {"str.islower", str_has_case<false>},
+    {"str.capitalize", str_capitalize},
     {"str.removeprefix", str_removeprefix},
     {"str.removesuffix", str_removesuffix},
     {"str.format", str_format},

@@ -740,6 +740,16 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "if sys.version_info < (3, 10) or 'importlib.readers' in sys.modules:\n    import m_a\n"
                   "if (files / '__init__.py').exists():\n    import m_b\n",
         "m_pkg/__init__.py": "", "m_a.py": "", "m_b.py": ""},
+    "methods of texts": {
+        "app.py": "import os\nfrom pathlib import Path\nt = 'a.bc.def'\n"
+                  "if (t.find('.', 2), t.rfind('.'), t.index('bc'), t.rindex('.', 0, 4), t.find('.', -3), t.find('x'), t.find('', 3)) == (4, 4, 2, 1, -1, -1, 3):\n"
+                  "    import m_a\ntry:\n    t.index('x')\nexcept ValueError:\n    import m_b\n"
+                  "if t.count('.') == 2 and 'aaaa'.count('aa') == 2 and not t.isalpha() and 'abc'.isalpha() and 'a1'.isalnum() and '12'.isdecimal():\n    import m_c\n"
+                  "if 'a_1'.isidentifier() and not '1a'.isidentifier() and not ''.isidentifier() and 'A1'.isupper() and not '1'.isupper() and 'ab'.islower() and ' \\t'.isspace():\n"
+                  "    import m_d\nif 'abC'.capitalize() == 'Abc':\n    import m_e\n"
+                  "os.environ['HOME'] = '/no/where/'\nif os.path.expanduser('~') == '/no/where' and os.path.expanduser('~/x') == '/no/where/x' and os.path.expanduser('x~') == 'x~':\n"
+                  "    import m_f\nif Path('~/x').expanduser() == Path('/no/where/x'):\n    import m_g\nos.environ['HOME'] = '/'\nif os.path.expanduser('~') == '/':\n    import m_h\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefgh"}},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
