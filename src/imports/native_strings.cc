@@ -13,6 +13,7 @@
 #include "imports/native_strings.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 #include "imports/inflate.h"
@@ -273,18 +274,19 @@ bool imports_symbol(const elf::Object& object, std::string_view wanted) {
   return false;
 }
 
-bool has_text(const std::vector<Region>& data, std::string_view text) {
-  return std::any_of(data.begin(), data.end(), [text](const Region& region) {
-    return region.bytes.text().find(text) != std::string_view::npos;
+bool has_text(const std::vector<Region>& data, std::string_view wanted) {
+  return std::any_of(data.begin(), data.end(), [wanted](const Region& region) {
+    const std::string_view text = region.bytes.text();
+    return ::memmem(text.data(), text.size(), wanted.data(), wanted.size()) != nullptr;
   });
 }
 
 // By the module that its code shares objects by, since 0.28; before, by what its import statements
 // call, which handwritten code may call too.
 bool is_of_cython(const elf::Object& object, const std::vector<Region>& data) {
-  if (has_text(data, kCythonRuntime)) return true;
-  return imports_symbol(object, "PyImport_ImportModuleLevelObject") &&
-         (has_text(data, "__pyx_") || has_text(data, "cython"));
+  if (!imports_symbol(object, "PyImport_ImportModuleLevelObject"))
+    return has_text(data, kCythonRuntime);
+  return has_text(data, "cython") || has_text(data, "__pyx_");
 }
 
 }  // namespace
