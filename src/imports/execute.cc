@@ -560,6 +560,8 @@ Flow Interpreter::execute_star_import(Ref value) {
     return Flow::kNext;
   }
   if (module->open) into->open = true;
+  if (module->spec.kind == ModuleKind::kNative) into->native = module;
+  if (module->native) into->native = module->native;
   if (Ref all = module->names.get("__all__")) {
     if (Sequence* names = sequence_of(all)) {
       if (names->open) into->open = true;

@@ -415,6 +415,7 @@ class Interpreter {
   std::optional<ModulesInside> modules_inside(const ModuleSpec& spec);
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
+  bool may_be_native_name(const Module& package, std::string_view name);
   const std::string_view* name_of_loaded(Instance* value);
   Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);

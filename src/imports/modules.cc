@@ -614,6 +614,15 @@ Ref Interpreter::submodule_of_replaced(Ref value, std::string_view name) {
   return finder_.find(full, search_of(package, *own)) ? import_dotted(full) : nullptr;
 }
 
+// Where the import of a submodule fails, and nobody expects that: whether native code, of which the
+// package took all names, may have given it this one, so that no submodule is sought (OCP.TopoDS).
+bool Interpreter::may_be_native_name(const Module& package, std::string_view name) {
+  if (!package.native || raised_->refused || !raised_is("ImportError") || expects("ImportError"))
+    return false;
+  FileStrings* strings = strings_in(package.native->spec.path);
+  return strings && strings->has(name);
+}
+
 Ref Interpreter::import_from(Ref value, std::string_view name) {
   Module* module = as<Module>(value, Type::kModule);
   if (!module) {
@@ -634,8 +643,10 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
     if (Ref known = loaded_module(full)) return known;
     if (finder_.find(full, search_of(module, module->spec.name))) {
       Ref submodule = import_dotted(full);
-      if (submodule) return submodule;
-      return nullptr;
+      if (submodule || !may_be_native_name(*module, name)) return submodule;
+      clear_raised();
+      undecided("whether '" + full + "' is a module or a name of native code");
+      return opaque(module->spec.name, name);
     }
     for (const bool before : {true, false}) {
       if (Ref custom = ask_custom_finders(full, module, before)) return custom;

@@ -109,6 +109,7 @@ struct Module : Value {
   bool open = false;
   State state = kFresh;
   const Syntax* syntax = nullptr;
+  const Module* native = nullptr;  // of which all names were taken
   Module(Arena& arena, const ModuleSpec& found) : Value(Type::kModule), spec(found), names(arena) {}
 };
 

@@ -750,6 +750,11 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "os.environ['HOME'] = '/no/where/'\nif os.path.expanduser('~') == '/no/where' and os.path.expanduser('~/x') == '/no/where/x' and os.path.expanduser('x~') == 'x~':\n"
                   "    import m_f\nif Path('~/x').expanduser() == Path('/no/where/x'):\n    import m_g\nos.environ['HOME'] = '/'\nif os.path.expanduser('~') == '/':\n    import m_h\n",
         **{f"m_{letter}.py": "" for letter in "abcdefgh"}},
+    "names of native code before modules": {
+        "app.py": "from pkg import bisect_left\nimport m_a\ntry:\n    from pkg import m_broken\nexcept ImportError:\n    import m_b\n"
+                  "from pkg import m_broken\n",
+        "pkg/__init__.py": "from _bisect import *\n", "pkg/bisect_left.py": "import m_gone\n",
+        "pkg/m_broken.py": "import m_gone\n", "m_a.py": "", "m_b.py": ""},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
