@@ -43,6 +43,14 @@ void find_names(Block block, BlockFacts& facts) {
   }
 }
 
+void add_assigned(const Expr& target, const Expr* value, BlockFacts& facts) {
+  if (target.kind == ExprKind::kName) facts.assigned.push_back({target.text, value, {}});
+  if (target.kind == ExprKind::kAttribute && target.items[0]->kind == ExprKind::kName)
+    facts.assigned.push_back({target.text, value, target.items[0]->text});
+  if (target.kind == ExprKind::kTuple || target.kind == ExprKind::kList)
+    for (const Expr* item : target.items) add_assigned(*item, nullptr, facts);
+}
+
 void add_collected(const Stmt& statement, BlockFacts& facts) {
   const auto add = [&](const Expr& expression, bool counts) {
     if (expression.kind == ExprKind::kName) facts.collected.push_back({expression.text, counts});
@@ -57,9 +65,10 @@ void add_collected(const Stmt& statement, BlockFacts& facts) {
   const size_t targets = statement.kind == StmtKind::kAssign      ? statement.exprs.size() - 1
                          : statement.kind == StmtKind::kAugmented ? 1
                                                                   : 0;
-  for (size_t i = 0; i < targets; i++)
-    if (statement.exprs[i]->kind == ExprKind::kName)
-      facts.assigned.push_back(statement.exprs[i]->text);
+  const Expr* value = statement.kind == StmtKind::kAssign ? statement.exprs.back() : nullptr;
+  for (size_t i = 0; i < targets; i++) add_assigned(*statement.exprs[i], value, facts);
+  if (statement.kind == StmtKind::kAnnotated && statement.exprs.size() > 2)
+    add_assigned(*statement.exprs[0], statement.exprs[2], facts);
 }
 
 // `raise Error(...)`, `raise errors.Error`.
@@ -69,6 +78,26 @@ void add_raised(const Stmt& statement, BlockFacts& facts) {
   const bool has_name =
       error && (error->kind == ExprKind::kName || error->kind == ExprKind::kAttribute);
   facts.raises.push_back(has_name ? error->text : "Exception");
+}
+
+bool catches(const Expr* type, std::string_view error) {
+  if (!type) return true;
+  if (type->kind == ExprKind::kName || type->kind == ExprKind::kAttribute)
+    return type->text == error || type->text == "Exception" || type->text == "BaseException";
+  return std::any_of(type->items.begin(), type->items.end(),
+                     [error](const Expr* item) { return catches(item, error); });
+}
+
+// Of the errors from `first` on, those that a handler of the statement names.
+void leave_out_caught(const Stmt& statement, std::vector<std::string_view>& errors, size_t first) {
+  if (statement.handlers.empty()) return;
+  const auto is_caught = [&](std::string_view error) {
+    return std::any_of(statement.handlers.begin(), statement.handlers.end(),
+                       [error](const Handler& handler) { return catches(handler.type, error); });
+  };
+  errors.erase(
+      std::remove_if(errors.begin() + static_cast<std::ptrdiff_t>(first), errors.end(), is_caught),
+      errors.end());
 }
 
 // Not of the functions and classes in it.
@@ -81,11 +110,13 @@ void find_own(Block block, BlockFacts& facts, bool in_loop = false) {
     facts.returns_value |= statement->kind == StmtKind::kReturn && !statement->exprs.empty() &&
                            statement->exprs[0] && statement->exprs[0]->kind != ExprKind::kNone;
     facts.returns |= statement->kind == StmtKind::kReturn;
-    facts.leaves_loop |=
-        !in_loop && (statement->kind == StmtKind::kBreak || statement->kind == StmtKind::kContinue);
+    facts.leaves_loop |= !in_loop && statement->kind == StmtKind::kBreak;
+    facts.leaves_round |= !in_loop && statement->kind == StmtKind::kContinue;
     if (statement->kind == StmtKind::kRaise) add_raised(*statement, facts);
     const bool is_loop = statement->kind == StmtKind::kFor || statement->kind == StmtKind::kWhile;
+    const size_t raised = facts.raises.size();
     find_own(statement->body, facts, in_loop || is_loop);
+    leave_out_caught(*statement, facts.raises, raised);
     for (const Block inner : {statement->orelse, statement->finally})
       find_own(inner, facts, in_loop);
     for (const Handler& handler : statement->handlers) find_own(handler.body, facts, in_loop);

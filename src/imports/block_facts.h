@@ -17,10 +17,18 @@ struct BlockFacts {
   bool names_elsewhere = false;  // likewise, not for its own object: of code inside a function
   bool returns_value = false;    // a function that holds it may end in it with a value
   bool returns = false;          // or without one
-  bool leaves_loop = false;      // a loop that holds it may end in it, or this round of it
-  std::vector<std::string_view> assigned;  // names; not those of functions and classes in it
-  std::vector<std::string_view> raises;    // the names of errors
-  std::vector<const Stmt*> imports;        // not those of functions and classes in it
+  bool leaves_loop = false;      // a loop that holds it may end in it
+  bool leaves_round = false;     // or a round of the loop
+  std::vector<std::string_view> raises;  // the names of errors
+  std::vector<const Stmt*> imports;      // not those of functions and classes in it
+  // Names, and attributes of names, with the value if it is one name and one value; not of
+  // functions and classes in it.
+  struct Assigned {
+    std::string_view name;
+    const Expr* value;
+    std::string_view owner;  // of an attribute
+  };
+  std::vector<Assigned> assigned;
   // A name that stands where something is put into what it is (`x.append(1)`, `x[1] = 2`), or that
   // counts (`x += 1`); in the order of the text, not of functions and classes in it.
   struct Collected {

@@ -123,13 +123,18 @@ Ref Interpreter::ask_descriptor(Instance* descriptor, Ref self, Class* type) {
 
 // The descriptors in a new class learn by what name they are there.
 bool Interpreter::tell_names(Class* type) {
+  std::vector<std::pair<std::string_view, Ref>> waiting;  // what they do may change the class
   for (const auto& [name, value] : type->names) {
+    if (const auto* property = as<Function>(value, Type::kFunction))
+      type->has_setters |= property->attributes.contains("fset");
     Instance* descriptor = as<Instance>(value, Type::kInstance);
-    Ref method = descriptor ? class_attribute(descriptor->of, "__set_name__") : nullptr;
-    if (!as<Function>(method, Type::kFunction)) continue;
-    if (!call(make<Method>(descriptor, method), Arguments(arena_, {type, constant(name)})))
-      return false;
+    if (!descriptor) continue;
+    type->has_setters |= own_method(descriptor, "__set__") || descriptor->names.contains("fset");
+    if (own_method(descriptor, "__set_name__")) waiting.emplace_back(name, descriptor);
   }
+  for (const auto& [name, descriptor] : waiting)
+    if (!call(own_method(descriptor, "__set_name__"), Arguments(arena_, {type, constant(name)})))
+      return false;
   return true;
 }
 
@@ -305,9 +310,9 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
 
 Ref Interpreter::builtin_method(Ref object, std::string_view name) {
   static constexpr std::pair<Type, std::string_view> kTypes[] = {
-      {Type::kStr, "str"},   {Type::kBytes, "bytes"},    {Type::kTuple, "tuple"},
-      {Type::kList, "list"}, {Type::kSet, "set"},        {Type::kDict, "dict"},
-      {Type::kPath, "Path"}, {Type::kVersion, "Version"}};
+      {Type::kIterator, "generator"}, {Type::kStr, "str"},   {Type::kBytes, "bytes"},
+      {Type::kTuple, "tuple"},        {Type::kList, "list"}, {Type::kSet, "set"},
+      {Type::kDict, "dict"},          {Type::kPath, "Path"}, {Type::kVersion, "Version"}};
   for (const auto& [type, prefix] : kTypes)
     if (object->type == type) return method_of(prefix, name, object);
   return nullptr;
@@ -413,15 +418,30 @@ Ref Interpreter::attribute(Ref object, std::string_view name) {
   return raise("AttributeError", std::string(name));
 }
 
+// What takes a value for what stands in a class: the setter of a property, the __set__ of another
+// descriptor.
+Ref Interpreter::setter_of(Ref place) {
+  if (auto* property = as<Function>(place, Type::kFunction))
+    return property->attributes.get("fset");
+  if (Ref method = own_method(place, "__set__")) return method;
+  auto* property = as<Instance>(place, Type::kInstance);
+  return property && property->of->is_property ? property->names.get("fset") : nullptr;
+}
+
 bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
   Namespace* names = nullptr;
   switch (object->type) {
     case Type::kModule:
       names = &static_cast<Module*>(object)->names;
       break;
-    case Type::kInstance:
-      names = &static_cast<Instance*>(object)->names;
+    case Type::kInstance: {
+      auto* instance = static_cast<Instance*>(object);
+      Ref place = instance->of->has_setters ? class_attribute(instance->of, name) : nullptr;
+      if (Ref setter = place ? setter_of(place) : nullptr)
+        return call(setter, Arguments(arena_, {object, value})) != nullptr;
+      names = &instance->names;
       break;
+    }
     case Type::kClass:
       names = &static_cast<Class*>(object)->names;
       break;
@@ -441,6 +461,19 @@ bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
 // --- calls
 
 Ref Interpreter::call(Ref callee, const Arguments& arguments) {
+  // An object may be its own __call__.
+  constexpr int kMostCalls = 400;
+  struct Level {
+    explicit Level(int& count) : count_(count) { count_++; }
+    ~Level() { count_--; }
+    Level(const Level&) = delete;
+    int& count_;
+  };
+  const Level level(calls_deep_);
+  if (calls_deep_ > kMostCalls) {
+    guesses_++;
+    return opaque_;
+  }
   switch (callee->type) {
     case Type::kFunction:
       return call_function(static_cast<Function*>(callee), arguments);
@@ -456,8 +489,7 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
       return call(method->function, all);
     }
     case Type::kModel: {
-      auto* model = static_cast<Model*>(callee);
-      return unless_generator_raised(model->function(*this, model->self, arguments));
+      return call_model(*static_cast<Model*>(callee), arguments);
     }
     case Type::kClass:
       return instantiate(static_cast<Class*>(callee), arguments);
@@ -475,6 +507,18 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
     default:
       return opaque_;
   }
+}
+
+Ref Interpreter::call_model(const Model& model, const Arguments& arguments) {
+  Ref result = unless_generator_raised(model.function(*this, model.self, arguments));
+  const bool doubted = (model.self && model.self->doubted) ||
+                       std::any_of(arguments.positional.begin(), arguments.positional.end(),
+                                   [](Ref argument) { return argument->doubted; });
+  if (!result || !doubted) return result;
+  // A match of a regular expression, made of the text.
+  if (auto* match = as<Instance>(result, Type::kInstance); match && match->of->name == "Match")
+    match->doubted = true;
+  return doubt(result);
 }
 
 // A model that went over a generator which raised has told it that it knows no items.

@@ -24,10 +24,17 @@ Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
   auto* manager = as<Instance>(context, Type::kInstance);
   if (!manager)  // a path: importlib.resources.path
     return go_on(context->type == Type::kPath ? context : opaque());
-  if (manager->of->name == "suppress" && manager->arguments)
+  const bool by_contextlib = manager->of->module && manager->of->module->spec.name == "contextlib";
+  if (by_contextlib && manager->of->name == "suppress" && manager->arguments) {
+    std::vector<std::string_view> errors;
+    for (Ref type : manager->arguments->items)
+      if (const auto* known = as<Class>(type, Type::kClass)) errors.push_back(known->name);
+    const Catching catching(*this, std::move(errors));
     return suppress(go_on(opaque()), manager->arguments);
+  }
   if (!manager->of->module) return go_on(manager);
-  if (Iterator* generator = generator_of(manager)) return go_through(generator, go_on);
+  if (Iterator* generator = by_contextlib ? generator_of(manager) : nullptr)
+    return go_through(generator, go_on);
   Ref enter = class_attribute(manager->of, "__enter__");
   if (!enter) return go_on(opaque());
   Ref entered = call(bind_method(enter, manager, manager->of), {});

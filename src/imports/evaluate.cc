@@ -146,7 +146,8 @@ Ref Interpreter::evaluate(const Expr& expression) {
       if (expression.items[1]->kind == ExprKind::kSlice)
         return evaluate_slice(object, *expression.items[1]);
       Ref key = evaluate(*expression.items[1]);
-      return key ? subscript(object, key) : nullptr;
+      Ref value = key ? subscript(object, key) : nullptr;
+      return value && (key->doubted || object->doubted) ? doubt(value) : value;
     }
     case ExprKind::kCall:
       return evaluate_call(expression);
@@ -283,7 +284,7 @@ Ref Interpreter::evaluate_name(const Expr& expression) {
 
 Ref Interpreter::evaluate_joined(const Expr& expression) {
   std::string text;
-  bool known = true;
+  bool known = true, doubted = false;
   for (const Expr* item : expression.items) {
     Ref value = evaluate(*item);
     if (!value) return nullptr;
@@ -291,11 +292,15 @@ Ref Interpreter::evaluate_joined(const Expr& expression) {
       known = false;
       continue;
     }
+    value = shown(value);
+    if (!value) return nullptr;
+    doubted |= value->doubted;
     const auto part = display(value);
     if (part) text += *part;
     known &= part.has_value();
   }
-  return known ? string(std::move(text)) : opaque_;
+  if (!known) return opaque_;
+  return doubted ? doubt(string(text)) : string(text);
 }
 
 Ref Interpreter::evaluate_sequence(const Expr& expression, Type type) {
@@ -376,6 +381,17 @@ Ref Interpreter::evaluate_bool(const Expr& expression) {
   return opaque_;
 }
 
+// By a method of the first one's class too, which may raise.
+std::optional<bool> Interpreter::compare_by_methods(Operator op, Ref a, Ref b) {
+  Ref method = own_operator(a, op);
+  const bool is_negated = !method && op == Operator::kNotEqual;
+  if (is_negated) method = own_method(a, "__eq__");
+  if (!method) return compare(op, a, b);
+  Ref result = call(method, Arguments(arena_, {b}));
+  const auto is = result ? truth(result) : std::nullopt;
+  return is ? std::optional(*is != is_negated) : std::nullopt;
+}
+
 Ref Interpreter::evaluate_compare(const Expr& expression) {
   Ref left = evaluate(*expression.items[0]);
   if (!left) return nullptr;
@@ -383,7 +399,8 @@ Ref Interpreter::evaluate_compare(const Expr& expression) {
   for (size_t i = 0; i < expression.operators.size(); i++) {
     Ref right = evaluate(*expression.items[i + 1]);
     if (!right) return nullptr;
-    const auto decided = compare(expression.operators[i], left, right);
+    const auto decided = compare_by_methods(expression.operators[i], left, right);
+    if (raised_) return nullptr;
     doubted |= left->doubted || right->doubted;
     if (decided && !*decided) return doubted ? doubt(false_) : false_;
     sure &= decided.has_value();
@@ -416,6 +433,7 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
                ? std::optional(static_cast<Int*>(value)->value)
                : std::nullopt;
   };
+  if (a->type == Type::kNone && b->type == Type::kNone) return true;
   if (const auto x = number(a), y = number(b); x && y) return *x == *y;
   if (a->type == Type::kVersion || b->type == Type::kVersion) {
     if (a->type != b->type) return std::nullopt;
@@ -483,19 +501,19 @@ Ref Interpreter::own_method(Ref object, std::string_view name) {
                                                : nullptr;
 }
 
+// The method of the object's class, in Python, that stands for the operator (`a += b`: in place).
+Ref Interpreter::own_operator(Ref object, Operator op, bool in_place) {
+  if (object->type != Type::kInstance) return nullptr;
+  for (const std::span<const OperatorMethod> methods :
+       {std::span<const OperatorMethod>(kComparing), std::span<const OperatorMethod>(kComputing)}) {
+    const std::string_view name = method_named(methods, op);
+    if (name.empty()) continue;
+    return own_method(object, in_place ? fmt::format("__i{}", name.substr(2)) : std::string(name));
+  }
+  return nullptr;
+}
+
 std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
-  bool is_negated = false;
-  Ref method = own_method(a, method_named(kComparing, op));
-  if (!method && op == Operator::kNotEqual) {
-    method = own_method(a, "__eq__");
-    is_negated = method != nullptr;
-  }
-  if (method) {
-    Ref result = call(method, Arguments(arena_, {b}));
-    if (!result) clear_raised();
-    const auto is = result ? truth(result) : std::nullopt;
-    return is ? std::optional(*is != is_negated) : std::nullopt;
-  }
   switch (op) {
     case Operator::kEqual:
       return equal(a, b);
@@ -506,9 +524,10 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
     case Operator::kIs:
     case Operator::kIsNot: {
       if (a->type == Type::kOpaque || b->type == Type::kOpaque) return std::nullopt;
-      const bool is_number =
-          a->type == Type::kInt || (a->type == Type::kBool && a->type == b->type);
-      const bool same = a == b || (is_number && equal(a, b) == std::optional(true));
+      const bool is_value =
+          a->type == Type::kInt || a->type == Type::kBool || a->type == Type::kNone;
+      const bool same =
+          a == b || (is_value && a->type == b->type && equal(a, b) == std::optional(true));
       return same == (op == Operator::kIs);
     }
     case Operator::kIn:
@@ -621,7 +640,9 @@ std::optional<bool> Interpreter::truth(Ref value) {
             clear_raised();
             return std::nullopt;
           }
-          return truth(result);
+          // Others are refused.
+          const bool is_number = result->type == Type::kBool || result->type == Type::kInt;
+          return is_number ? truth(result) : std::nullopt;
         }
       if (instance->text) return truth(instance->text);
       if (derives_from(instance->of, builtin_class("str"))) return std::nullopt;
@@ -633,8 +654,15 @@ std::optional<bool> Interpreter::truth(Ref value) {
 }
 
 Ref Interpreter::binary(Operator op, Ref a, Ref b) {
-  if (Ref method = own_method(a, method_named(kComputing, op)))
-    return call(method, Arguments(arena_, {b}));
+  if (Ref method = own_operator(a, op)) return call(method, Arguments(arena_, {b}));
+  if (a->doubted || b->doubted) {
+    Ref result = compute(op, a, b);
+    return result ? doubt(result) : nullptr;
+  }
+  return compute(op, a, b);
+}
+
+Ref Interpreter::compute(Operator op, Ref a, Ref b) {
   if (op == Operator::kDivide && a->type == Type::kPath) {
     const std::string_view* part = text_of(b);
     if (!part) return opaque_;
@@ -703,7 +731,7 @@ std::optional<std::span<const Ref>> Interpreter::elements(Ref value) {
     const Sequence* all = collect(iterator);
     generator_raised_ |= !all;
     if (!all || all->open) return std::nullopt;
-    return std::span(all->items).subspan(iterator->next);
+    return take_rest(iterator);
   }
   return std::nullopt;
 }

@@ -49,38 +49,49 @@ bool is_model(Ref value, std::string_view name) {
 
 Flow Interpreter::execute(Block block) {
   for (size_t i = 0; i < block.size(); i++) {
-    const bool before = frames_.back().doubt.any();
+    const bool doubted = frames_.back().doubt.any();
     const Flow flow = execute(*block[i]);
+    if (flow == Flow::kRaise && doubted) return forgive_doubted(block.subspan(i + 1));
     if (flow != Flow::kNext) return flow;
-    if (!before && frames_.back().doubt.any())
-      return execute_doubted(block.subspan(i + 1), block[i]->line);
   }
   return Flow::kNext;
 }
 
-// What comes behind a branch that was skipped and would have led elsewhere: that an import fails
-// there, which nobody expects, says that it does.
-Flow Interpreter::execute_doubted(Block block, uint32_t line) {
-  const Flow flow = execute(block);
-  if (flow != Flow::kRaise) return flow;
+// What is raised where it is in doubt whether the program comes there: an import that fails, which
+// nobody expects, says that it does not.
+Flow Interpreter::forgive_doubted(Block rest) {
   raised_->doubted = true;
-  const bool is_sure = raised_->refused || raised_->declared || raised_->left;
-  if (is_sure || !raised_is("ImportError") || expects("ImportError")) return flow;
+  const bool is_sure =
+      raised_->refused || raised_->declared || raised_->left || raised_->of_consumer;
+  if (is_sure || !raised_is("ImportError") || expects("ImportError")) return Flow::kRaise;
   clear_raised();
-  guess_names(block);
-  frames_.back().line = line;
+  guess_names(rest);
   undecided("condition, and an import that fails behind it");
   frames_.back().returned = opaque_;
-  const bool in_function = !scope()->is_module() && !scope()->defining;
-  return in_function && !frames_.back().doubt.left_loop ? Flow::kReturn : Flow::kNext;
+  const Doubt& doubt = frames_.back().doubt;
+  if (!doubt.returned && !doubt.raised) return Flow::kContinue;
+  return scope()->is_module() || scope()->defining ? Flow::kNext : Flow::kReturn;
 }
 
 void Interpreter::add_doubt(const BlockFacts& skipped) {
   Doubt& doubt = frames_.back().doubt;
   doubt.returned |= skipped.returns;
   doubt.left_loop |= skipped.leaves_loop;
+  doubt.left_round |= skipped.leaves_round;
   doubt.raised |= std::any_of(skipped.raises.begin(), skipped.raises.end(),
                               [this](std::string_view error) { return waits_for(error, false); });
+}
+
+Interpreter::Catching::Catching(Interpreter& in, std::vector<std::string_view> errors, bool here)
+    : in_(in), frames_(in.frames_.size()) {
+  in.catching_.push_back({std::move(errors), in.module_depth_, here, {}});
+  if (frames_ > 0) doubted_ = in.frames_.back().doubt.raised;
+}
+
+// Behind it there is no doubt of what an error that is caught would have left.
+Interpreter::Catching::~Catching() {
+  in_.catching_.pop_back();
+  if (frames_ > 0 && in_.frames_.size() == frames_) in_.frames_.back().doubt.raised = doubted_;
 }
 
 bool Interpreter::exhausted() const {
@@ -309,9 +320,7 @@ Flow Interpreter::execute_if(const Stmt& statement) {
 // One branch, where the other may be it.
 Flow Interpreter::execute_in_doubt(const Stmt& statement, bool body) {
   const Block skipped = body ? statement.orelse : statement.body;
-  note_skipped(skipped, statement.line, "condition");
-  guess_names(skipped);
-  forget_collected(skipped, true);
+  skip(skipped, statement.line, "condition", true);
   const Flow flow = execute_guessed(body ? statement.body : statement.orelse, statement.line);
   if (flow != Flow::kNext) return flow;
   doubt_assigned(statement.body);
@@ -319,10 +328,59 @@ Flow Interpreter::execute_in_doubt(const Stmt& statement, bool body) {
   return flow;
 }
 
+// What is not run because nobody knows whether it would be, see the table in
+// docs/design/imports.md.
+void Interpreter::skip(Block block, uint32_t line, std::string_view why, bool only_empty) {
+  note_skipped(block, line, why);
+  guess_names(block);
+  forget_collected(block, only_empty);
+  doubt_assigned(block);
+}
+
+namespace {
+
+// Whether a constant is this value.
+bool is_constant(const Expr* expression, Ref value) {
+  if (!expression) return false;
+  switch (expression->kind) {
+    case ExprKind::kNone:
+      return value->type == Type::kNone;
+    case ExprKind::kTrue:
+    case ExprKind::kFalse:
+      return value->type == Type::kBool &&
+             static_cast<Int*>(value)->value == (expression->kind == ExprKind::kTrue ? 1 : 0);
+    case ExprKind::kInteger:
+      return value->type == Type::kInt && static_cast<Int*>(value)->value == expression->integer;
+    case ExprKind::kString:
+      return value->type == Type::kStr && static_cast<Str*>(value)->text == expression->text;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+namespace {
+
+// What stands in an object itself.
+Ref own_value(Ref object, std::string_view name) {
+  if (auto* instance = as<Instance>(object, Type::kInstance)) return instance->names.get(name);
+  if (auto* module = as<Module>(object, Type::kModule)) return module->names.get(name);
+  if (auto* type = as<Class>(object, Type::kClass)) return type->names.get(name);
+  return nullptr;
+}
+
+}  // namespace
+
 void Interpreter::doubt_assigned(Block block) {
-  for (const std::string_view name : blocks_.of(block).assigned)
-    if (Ref value = find_name(name); value && !value->doubted)
-      if (Ref other = doubt(value); other != value) bind(name, other);
+  for (const auto& [name, given, owner] : blocks_.of(block).assigned) {
+    Ref object = owner.empty() ? nullptr : find_name(owner);
+    Ref value = owner.empty() ? find_name(name) : own_value(object, name);
+    if (!value || value->doubted || is_constant(given, value)) continue;
+    Ref other = doubt(value);
+    if (other == value) continue;
+    owner.empty() ? bind(name, other) : void(set_attribute(object, name, other));
+  }
 }
 
 Ref Interpreter::doubt(Ref value) {
@@ -331,6 +389,8 @@ Ref Interpreter::doubt(Ref value) {
     value = make<Int>(value->type, static_cast<Int*>(value)->value);
   else if (value->type == Type::kStr)
     value = make<Str>(Type::kStr, static_cast<Str*>(value)->text);
+  else if (value->type == Type::kNone)
+    value = make<Value>(Type::kNone);
   else
     return value;
   value->doubted = true;
@@ -357,6 +417,7 @@ std::optional<bool> Interpreter::guess_again(const Expr& condition) {
 
 // Where only a guess has led to the end of the process, the guess was wrong.
 bool Interpreter::forgive_exit() {
+  if ((ended_ && ended_->of_consumer) || (raised_ && raised_->of_consumer)) return false;
   if (!ended_ && (!raised_is("SystemExit") || expects("SystemExit"))) return false;
   ended_.reset();
   clear_raised();
@@ -374,6 +435,7 @@ Flow Interpreter::execute_guessed(Block block, uint32_t line) {
     return Flow::kNext;
   }
   if (flow != Flow::kRaise || !raised_is("ImportError") || expects("ImportError")) return flow;
+  if (raised_->of_consumer) return flow;
   const bool refused = raised_->refused;
   const std::string why = refused ? ": " + raised_->message : "";
   clear_raised();
@@ -401,9 +463,12 @@ Interpreter::VersionCheck::VersionCheck(Interpreter& in, const Expr& condition)
   if (names_version(&condition)) in.version_check_ = in.frames_.size();
 }
 
-// In a round of a loop, and behind it, there is no doubt of what an earlier round has left.
+// Behind a loop there is no doubt of what would have left it.
 Interpreter::Round::~Round() {
-  if (in_.frames_.size() == depth_) in_.frames_.back().doubt.left_loop = before_;
+  if (in_.frames_.size() != depth_) return;
+  Doubt& doubt = in_.frames_.back().doubt;
+  doubt.left_loop = before_.left_loop;
+  doubt.left_round = before_.left_round;
 }
 
 // `while True` with an end that is not known (a branch was guessed, a function was not run) and
@@ -436,15 +501,13 @@ Flow Interpreter::execute_while(const Stmt& statement) {
   const Round doubt(*this);
   for (int round = 0; round < kMostRounds; round++) {
     loop.start_round();
-    frames_.back().doubt.left_loop = false;
+    frames_.back().doubt.left_round = false;
     Ref condition = evaluate(*statement.exprs[0]);
     if (!condition) return Flow::kRaise;
     const auto decided = truth(condition);
     if (!decided) {
       if (round == 0) {
-        note_skipped(statement.body, statement.line, "condition of a loop");
-        guess_names(statement.body);
-        forget_collected(statement.body);
+        skip(statement.body, statement.line, "condition of a loop");
       }
       return Flow::kNext;
     }
@@ -473,14 +536,14 @@ std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
 Flow Interpreter::execute_try(const Stmt& statement) {
   Flow flow = Flow::kNext;
   const bool doubted = frames_.back().doubt.raised;
+  bool may_have_raised = doubted;
   if (statement.handlers.empty()) {
     flow = execute(statement.body);
   } else {
     const Catching catching(*this, errors_of(statement), passed_on_by(statement));
     flow = execute(statement.body);
+    may_have_raised = frames_.back().doubt.raised;
   }
-  const bool may_have_raised = !doubted && frames_.back().doubt.raised;
-  if (!statement.handlers.empty()) frames_.back().doubt.raised = doubted;
   if (flow == Flow::kRaise && raised_ && raised_->left) return flow;
   if (flow == Flow::kRaise && raised_) {
     for (const Handler& handler : statement.handlers) {
@@ -489,13 +552,16 @@ Flow Interpreter::execute_try(const Stmt& statement) {
       raised_.reset();
       if (!handler.name.empty()) bind(handler.name, caught.value ? caught.value : opaque());
       handling_.push_back(caught);
-      flow = caught.doubted ? execute_doubted(handler.body, statement.line) : execute(handler.body);
+      frames_.back().doubt.raised |= caught.doubted;
+      flow = execute(handler.body);
+      frames_.back().doubt.raised = doubted;
       handling_.pop_back();
       break;
     }
-  } else if (flow == Flow::kNext) {
-    flow = may_have_raised ? execute_doubted(statement.orelse, statement.line)
-                           : execute(statement.orelse);
+  } else if (flow == Flow::kNext && !statement.orelse.empty()) {
+    frames_.back().doubt.raised |= may_have_raised;
+    flow = execute(statement.orelse);
+    if (!statement.handlers.empty()) frames_.back().doubt.raised = doubted;
   }
   if (statement.finally.empty()) return flow;
   const auto pending = raised_;
@@ -700,6 +766,7 @@ Flow Interpreter::execute_class(const Stmt& statement) {
     if (Class* known = as<Class>(base, Type::kClass)) {
       type->bases.push_back(known);
       type->is_property |= known->is_property;
+      type->has_setters |= known->has_setters;
     } else if (is_model(base, "builtins.property")) {
       type->is_property = true;
     } else {
@@ -736,6 +803,10 @@ Flow Interpreter::execute_augmented(const Stmt& statement) {
   if (!old) return Flow::kRaise;
   Ref value = evaluate(*statement.exprs[1]);
   if (!value) return Flow::kRaise;
+  if (Ref method = own_operator(old, statement.op, true)) {
+    Ref result = call(method, Arguments(arena_, {value}));
+    return result && assign(*statement.exprs[0], result) ? Flow::kNext : Flow::kRaise;
+  }
   if (Sequence* sequence = as<Sequence>(old, Type::kList);
       sequence && statement.op == Operator::kAdd) {
     value = iterated(value);

@@ -48,6 +48,7 @@ constexpr std::string_view kRunFunctions[] = {"PyRun_String", "PyRun_StringFlags
 // What calls the function that std::call_once is given.
 constexpr std::string_view kOnceFunction = "__once_proxy";
 constexpr size_t kMaxSource = 64 << 10;
+constexpr size_t kMostSources = 64;  // of one module
 // What Cython's import statements call.
 constexpr std::string_view kImportStatement = "PyImport_ImportModuleLevelObject";
 // What its code that makes a module's strings calls, near the address where it puts them.
@@ -308,7 +309,9 @@ class Reader {
     if (calls_.back().kind != Function::kRun || !source || at - source->first > kArgumentDistance)
       return;
     const auto offset = offset_of(source->second);
-    if (!offset) return;
+    if (!offset || read_sources_.size() >= kMostSources ||
+        !read_sources_.insert(source->second).second)
+      return;
     const std::string_view text = file_.from(*offset).text().substr(0, kMaxSource);
     const size_t end = text.find('\0');
     if (end == text.npos) return;
@@ -567,8 +570,9 @@ class Reader {
   std::optional<size_t> interned_at_;                     // the last such call
   std::string text_;                                      // given with its length to the next call
   std::optional<std::pair<size_t, uint64_t>> source_at_;  // the first argument, and where it is set
-  std::vector<std::string> run_;                          // by source that the code runs
-  std::unordered_set<uint64_t> addresses_;                // where such a module may put its strings
+  std::unordered_set<uint64_t> read_sources_;
+  std::vector<std::string> run_;            // by source that the code runs
+  std::unordered_set<uint64_t> addresses_;  // where such a module may put its strings
   std::vector<std::string> mentioned_;
   uint64_t left_ = kMaxCode;
 };

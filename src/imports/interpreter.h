@@ -33,11 +33,12 @@ struct Raised {
   std::string message;
   std::string file;
   uint32_t line = 0;
-  bool declared = false;   // the program itself says that it does not go with this version
-  bool refused = false;    // the loader did not take a library
-  bool in_import = false;  // the code of a module, not the program's own, was running
-  bool left = false;       // a generator is left where it yielded: nothing of it runs any more
-  bool doubted = false;    // by code that may not have been reached
+  bool declared = false;     // the program itself says that it does not go with this version
+  bool refused = false;      // the loader did not take a library
+  bool in_import = false;    // the code of a module, not the program's own, was running
+  bool left = false;         // a generator is left where it yielded: nothing of it runs any more
+  bool doubted = false;      // by code that may not have been reached
+  bool of_consumer = false;  // by the body of a with statement, through the generator
 };
 
 class Interpreter {
@@ -180,6 +181,14 @@ class Interpreter {
   Undecided& undecided(std::string what);
   // The program asks whether a key is in a dictionary: of some it depends how it goes on.
   void observe(const Dict* dict, Ref key);
+  // What str() makes of it, if a method of its class in Python does, else itself. Null: raised.
+  Ref shown(Ref value);
+  // After an import by this name failed: opaque if another name may be meant, else null.
+  Ref forgive_import(Ref name);
+  // Its items one by one, while `take` says kNext. `generator` has not run yet.
+  Flow each(Iterator* generator, const std::function<Flow(Ref)>& take) {
+    return run_generator(generator, take);
+  }
   Scope* scope() { return frames_.empty() ? nullptr : frames_.back().scope; }
   Module* current_module() { return frames_.empty() ? nullptr : frames_.back().scope->module; }
   Module* module_of_frame(size_t depth);
@@ -196,19 +205,19 @@ class Interpreter {
   class Catching {
    public:
     // `here`: not what modules raise that are imported meanwhile.
-    Catching(Interpreter& in, std::vector<std::string_view> errors, bool here = false) : in_(in) {
-      in_.catching_.push_back({std::move(errors), in_.module_depth_, here, {}});
-    }
+    Catching(Interpreter& in, std::vector<std::string_view> errors, bool here = false);
     Catching(Interpreter& in, std::vector<std::string_view> errors,
              std::vector<std::string_view> passed_on)
         : Catching(in, std::move(errors)) {
       in_.catching_.back().passed_on = std::move(passed_on);
     }
-    ~Catching() { in_.catching_.pop_back(); }
+    ~Catching();
     Catching(const Catching&) = delete;
 
    private:
     Interpreter& in_;
+    size_t frames_;
+    bool doubted_ = false;
   };
 
  private:
@@ -249,8 +258,8 @@ class Interpreter {
   // Whether what runs now is reached at all: a branch was skipped that may have left the function,
   // by an error that is expected, or the round of a loop.
   struct Doubt {
-    bool returned = false, raised = false, left_loop = false;
-    bool any() const { return returned || raised || left_loop; }
+    bool returned = false, raised = false, left_loop = false, left_round = false;
+    bool any() const { return returned || raised || left_loop || left_round; }
   };
   struct Frame {
     Scope* scope;
@@ -278,14 +287,14 @@ class Interpreter {
   class Round {
    public:
     explicit Round(Interpreter& in)
-        : in_(in), depth_(in.frames_.size()), before_(in.frames_.back().doubt.left_loop) {}
+        : in_(in), depth_(in.frames_.size()), before_(in.frames_.back().doubt) {}
     ~Round();
     Round(const Round&) = delete;
 
    private:
     Interpreter& in_;
     size_t depth_;
-    bool before_;
+    Doubt before_;
   };
   bool checks_version() const { return version_check_ == frames_.size(); }
 
@@ -294,7 +303,8 @@ class Interpreter {
   Flow execute(const Stmt& statement);
   Flow execute_if(const Stmt& statement);
   Flow execute_guessed(Block block, uint32_t line);
-  Flow execute_doubted(Block block, uint32_t line);
+  Flow forgive_doubted(Block rest);
+  void skip(Block block, uint32_t line, std::string_view why, bool only_empty = false);
   Flow execute_in_doubt(const Stmt& statement, bool body);
   void doubt_assigned(Block block);
   void add_doubt(const BlockFacts& skipped);
@@ -338,6 +348,8 @@ class Interpreter {
   Flow run_generator(Iterator* generator, const Taker& take, Asking asking = Asking::kLoop,
                      Ref* result = nullptr);
   Sequence* collect(Iterator* iterator);
+  std::span<const Ref> take_rest(Iterator* iterator);
+  Ref close(const Consumer& consumer);
   Ref yield(Ref value);
   Ref evaluate_yield(const Expr& expression);
   bool is_closing(const Raised& raised) const;
@@ -364,6 +376,8 @@ class Interpreter {
   Ref evaluate_name(const Expr& expression);
   Ref evaluate_call(const Expr& expression);
   Ref evaluate_compare(const Expr& expression);
+  std::optional<bool> compare_by_methods(Operator op, Ref a, Ref b);
+  Ref compute(Operator op, Ref a, Ref b);
   Ref evaluate_bool(const Expr& expression);
   Ref evaluate_joined(const Expr& expression);
   Ref evaluate_sequence(const Expr& expression, Type type);
@@ -393,12 +407,15 @@ class Interpreter {
   Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
   Ref call_opaque(Opaque* callee, const Arguments& arguments);
   Ref unless_generator_raised(Ref result);
+  Ref call_model(const Model& model, const Arguments& arguments);
   Ref instance_attribute(Instance* object, std::string_view name, bool* raised);
   Ref module_attribute(Module* module, std::string_view name, bool* raised);
   Ref bind_method(Ref found, Ref self, Class* type);
   Ref ask_descriptor(Instance* descriptor, Ref self, Class* type);
   Ref own_method(Ref object, std::string_view name);
+  Ref own_operator(Ref object, Operator op, bool in_place = false);
   bool tell_names(Class* type);
+  Ref setter_of(Ref place);
   Ref builtin_method(Ref object, std::string_view name);
   Ref method_of(std::string_view type, std::string_view name, Ref object);
   bool is_open(const Class* type, int depth = 0) const;
@@ -490,6 +507,7 @@ class Interpreter {
   uint64_t guesses_ = 0;     // branches that were guessed, functions that were not run
   uint64_t made_bytes_ = 0;  // of the trees of made_, about
   int depth_ = 0;
+  int calls_deep_ = 0;  // calls in calls, also where no function runs
   int running_generators_ = 0;
   bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {

@@ -79,6 +79,8 @@ Flow Interpreter::run_generator(Iterator* generator, const Taker& take, Asking a
   running_generators_++;
   Ref value = run_function(generator->function, generator->arguments, &consumer);
   running_generators_--;
+  if (ended_) ended_->of_consumer = false;
+  if (raised_) raised_->of_consumer = false;
   if (consumer.flow == Flow::kNext) {
     if (value && result) *result = value;
     return value ? Flow::kNext : Flow::kRaise;
@@ -102,6 +104,10 @@ Ref Interpreter::yield(Ref value) {
   {
     const Frame frame = frames_.back();
     frames_.pop_back();
+    // Whether it yields at all is in doubt for this round of the loop.
+    Doubt& doubt = frames_.back().doubt;
+    const bool left_loop = doubt.left_loop;
+    doubt.left_loop |= consumer->asking == Asking::kLoop && frame.doubt.any();
     const uint64_t limit = std::exchange(step_limit_, consumer->step_limit);
     const size_t version_check = std::exchange(version_check_, SIZE_MAX);
     const uint64_t steps = steps_;
@@ -112,17 +118,26 @@ Ref Interpreter::yield(Ref value) {
       const Aside handling(handling_, consumer->handling);
       flow = consumer->take(value);
     }
+    frames_.back().doubt.left_loop = left_loop;
     version_check_ = version_check;
     step_limit_ = limit == 0 ? 0 : limit + (steps_ - steps);
     frames_.push_back(frame);
   }
   if (flow == Flow::kNext || flow == Flow::kContinue) return none_;
   consumer->flow = flow;
-  if (flow == Flow::kRaise && consumer->asking == Asking::kContext) return nullptr;
+  if (ended_) ended_->of_consumer = true;
+  if (flow == Flow::kRaise && consumer->asking == Asking::kContext) {
+    if (raised_) raised_->of_consumer = true;
+    return nullptr;
+  }
   consumer->pending = std::move(raised_);
+  return close(*consumer);
+}
+
+Ref Interpreter::close(const Consumer& consumer) {
   raised_ = Raised{};
   raised_->type = builtin_class("GeneratorExit");
-  raised_->left = consumer->asking == Asking::kNext;
+  raised_->left = consumer.asking == Asking::kNext;
   return nullptr;
 }
 
@@ -135,7 +150,10 @@ Ref Interpreter::evaluate_yield(const Expr& expression) {
     Ref result = opaque_;
     const Taker pass_on = [this](Ref item) { return yield(item) ? Flow::kNext : Flow::kRaise; };
     const Flow flow = run_generator(inner, pass_on, Asking::kContext, &result);
-    return flow == Flow::kRaise ? nullptr : result;
+    if (flow == Flow::kRaise) return nullptr;
+    // Closed, though the inner one has caught that.
+    const Consumer* outer = frames_.back().consumer;
+    return outer && outer->flow != Flow::kNext ? close(*outer) : result;
   }
   value = iterated(value);
   if (!value) return nullptr;
@@ -160,6 +178,13 @@ Sequence* Interpreter::collect(Iterator* iterator) {
   return iterator->items = items;
 }
 
+// What is left of its items, which it gives once.
+std::span<const Ref> Interpreter::take_rest(Iterator* iterator) {
+  const std::span<const Ref> items = iterator->items->items;
+  const size_t first = std::min(std::exchange(iterator->next, items.size()), items.size());
+  return items.subspan(first);
+}
+
 Ref Interpreter::iterated(Ref value) {
   if (Instance* instance = as<Instance>(value, Type::kInstance);
       instance && !instance->items && !instance->text) {
@@ -171,10 +196,9 @@ Ref Interpreter::iterated(Ref value) {
   }
   Iterator* iterator = as<Iterator>(value, Type::kIterator);
   if (!iterator) return value;
-  Sequence* all = collect(iterator);
-  if (!all || iterator->next == 0) return all;
-  const std::span<const Ref> items = all->items;
-  Sequence* rest = list(items.subspan(iterator->next), Type::kTuple);
+  const Sequence* all = collect(iterator);
+  if (!all) return nullptr;
+  Sequence* rest = list(take_rest(iterator), Type::kTuple);
   rest->open = all->open;
   return rest;
 }
@@ -221,7 +245,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
   const Round doubt(*this);
   const Taker take = [&](Ref item) {
     if (rounds++ >= kMostRounds) return Flow::kBreak;
-    frames_.back().doubt.left_loop = false;
+    frames_.back().doubt.left_round = false;
     return assign(*statement.exprs[0], item) ? execute(statement.body) : Flow::kRaise;
   };
   Iterator* iterator = as<Iterator>(iterable, Type::kIterator);
@@ -237,11 +261,17 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     iterable = iterated(iterable);
     if (!iterable) return Flow::kRaise;
   }
-  const auto items = elements(iterable);
+  std::optional<std::span<const Ref>> items;
+  if (!iterator)
+    items = elements(iterable);
+  else if (const Sequence* all = iterator->items; !all->open || !all->items.empty())
+    items = all->items;
   if (!items) return loop_over_unknown(statement);
-  for (Ref item : *items) {
-    if (iterator) iterator->next++;
-    const Flow flow = take(item);
+  // The body may take some of an iterator's items itself, by next().
+  size_t own = 0;
+  size_t& next = iterator ? iterator->next : own;
+  while (next < items->size()) {
+    const Flow flow = take((*items)[next++]);
     if (flow == Flow::kBreak) return Flow::kNext;
     if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
   }
@@ -249,15 +279,11 @@ Flow Interpreter::execute_for(const Stmt& statement) {
 }
 
 Flow Interpreter::loop_over_unknown(const Stmt& statement) {
-  note_skipped(statement.body, statement.line, "what a loop goes over");
   if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
-  guess_names(statement.body);
-  forget_collected(statement.body);
+  skip(statement.body, statement.line, "what a loop goes over");
   // Who looks for something in what is there mostly finds it, and ends the loop.
   if (!ends_early(statement.body)) return execute(statement.orelse);
-  note_skipped(statement.orelse, statement.line, "what a loop goes over");
-  guess_names(statement.orelse);
-  forget_collected(statement.orelse);
+  skip(statement.orelse, statement.line, "what a loop goes over");
   return Flow::kNext;
 }
 

@@ -100,7 +100,9 @@ Ref model_setattr(I& in, Ref, const A& a) {
 
 Ref model_str(I& in, Ref, const A& a) {
   if (a.positional.empty()) return in.string("");
-  const auto text = in.display(a.positional[0]);
+  Ref shown = in.shown(a.positional[0]);
+  if (!shown) return nullptr;
+  const auto text = in.display(shown);
   return text ? in.string(*text) : in.opaque();
 }
 
@@ -319,6 +321,18 @@ Ref model_filter(I& in, Ref, const A& a) {
 }
 
 Ref any_all(I& in, const A& a, bool wanted) {
+  if (auto* generator = as<Iterator>(a.get(0), Type::kIterator);
+      generator && generator->function && !generator->items && !generator->is_left) {
+    bool sure = true, is_there = false;
+    const Flow flow = in.each(generator, [&](Ref item) {
+      const auto decided = in.truth(item);
+      sure &= decided.has_value();
+      is_there = decided && *decided == wanted;
+      return is_there ? Flow::kBreak : Flow::kNext;
+    });
+    if (flow == Flow::kRaise) return nullptr;
+    return is_there ? in.boolean(wanted) : sure ? in.boolean(!wanted) : in.opaque();
+  }
   const auto items = in.elements(a.get(0));
   if (!items) return in.opaque();
   Sequence* source = sequence_of(a.get(0));
@@ -347,6 +361,20 @@ Ref model_next(I& in, Ref, const A& a) {
   return in.expects("StopIteration") ? in.raise("StopIteration", "") : in.opaque();
 }
 
+Ref generator_next(I& in, Ref self, const A&) {
+  Iterator* iterator = as<Iterator>(self, Type::kIterator);
+  return iterator ? in.next_of(iterator, nullptr) : in.opaque();
+}
+// Another value than None is nothing that the generator can be given here.
+Ref generator_send(I& in, Ref self, const A& a) {
+  const bool is_next = a.get(0) && a.get(0)->type == Type::kNone;
+  return is_next ? generator_next(in, self, a) : in.opaque();
+}
+Ref generator_close(I& in, Ref self, const A&) {
+  if (Iterator* iterator = as<Iterator>(self, Type::kIterator)) iterator->is_left = true;
+  return in.none();
+}
+
 // With a second argument the first is called until it gives that.
 Ref model_iter(I& in, Ref, const A& a) {
   return a.get(0) && !a.get(1) ? in.iterator_over(a.get(0)) : in.opaque();
@@ -366,7 +394,7 @@ Ref model_import(I& in, Ref, const A& a) {
     full = *absolute;
   }
   Ref module = in.import_dotted(full);
-  if (!module) return nullptr;
+  if (!module) return in.forgive_import(a.get(0, "name"));
   if (Ref wanted = a.get(3, "fromlist")) {
     const auto names = in.elements(wanted);
     for (Ref item : names.value_or(std::span<const Ref>()))
@@ -451,7 +479,15 @@ Ref model_property(I& in, Ref, const A& a) {
   return bound_as(in, a, Function::kProperty);
 }
 // `@x.setter`: what decorates another function stays the property that it was.
-Ref property_setter(I& in, Ref self, const A&) {
+Ref property_setter(I& in, Ref self, const A& a) {
+  Function* setter = as<Function>(a.get(0), Type::kFunction);
+  if (auto* property = as<Function>(self, Type::kFunction); property && setter)
+    property->attributes["fset"] = setter;
+  if (auto* property = as<Instance>(self, Type::kInstance); property && setter)
+    property->names["fset"] = setter;
+  return self ? self : in.opaque();
+}
+Ref property_deleter(I& in, Ref self, const A&) {
   return self ? self : in.opaque();
 }
 Ref model_staticmethod(I& in, Ref, const A& a) {
@@ -501,7 +537,11 @@ Ref model_copy(I& in, Ref, const A& a) {
     copy->open = sequence->open;
     return copy;
   }
-  if (value && value->type == Type::kDict) return model_dict(in, nullptr, a);
+  if (Dict* dict = as<Dict>(value, Type::kDict)) {
+    Ref copy = model_dict(in, nullptr, a);
+    if (Dict* made = as<Dict>(copy, Type::kDict)) made->factory = dict->factory;
+    return copy;
+  }
   return value ? value : in.opaque();
 }
 
@@ -616,7 +656,7 @@ constexpr ModelRow kRows[] = {
     {"builtins.property", model_property},
     {"property.getter", model_property},
     {"property.setter", property_setter},
-    {"property.deleter", property_setter},
+    {"property.deleter", property_deleter},
     {"builtins.staticmethod", model_staticmethod},
     {"builtins.classmethod", model_classmethod},
     {"builtins.open", model_open},
@@ -641,6 +681,9 @@ constexpr ModelRow kRows[] = {
     {"_collections.defaultdict", model_defaultdict},
     {"_functools.partial", model_partial},
     {"partial.__call__", call_partial},
+    {"generator.__next__", generator_next},
+    {"generator.send", generator_send},
+    {"generator.close", generator_close},
     {"type.__new__", model_type},
     {"copy.copy", model_copy},
     {"copy.deepcopy", model_copy},

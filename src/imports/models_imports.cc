@@ -44,7 +44,9 @@ Ref import_module(I& in, Ref, const A& a) {
     return in.opaque();
   }
   const auto full = resolve(*name, a.get(1, "package"));
-  return full ? in.import_dotted(*full) : in.opaque();
+  if (!full) return in.opaque();
+  Ref module = in.import_dotted(*full);
+  return module ? module : in.forgive_import(a.get(0, "name"));
 }
 
 Ref reload(I& in, Ref, const A& a) {
@@ -445,6 +447,8 @@ Ref cffi_new(I& in, Ref, const A&) {
 // the system's directories, which are those of GNU ld's scripts and gcc's own, or in those that
 // variables give them. Of one that stands elsewhere that is not asked: it could.
 bool may_link(I& in, std::string_view name) {
+  for (const char* asked : {"PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH"})
+    in.observe(in.environment(), in.constant(asked));
   const std::string_view* places = text_of(I::dict_get(in.environment(), "PATH"));
   if (!places) return true;
   bool is_there = false;

@@ -16,6 +16,7 @@ namespace {
 using A = Arguments;
 using I = Interpreter;
 
+constexpr size_t kMostScanned = 1 << 20;  // bytes of text in the searches of one call
 constexpr size_t kMostPattern = 4096, kMostText = 64 << 10, kMostKept = 512, kMostGroups = 32;
 constexpr std::string_view kGroups = "(groups)", kIndexes = "(indexes)";  // no attribute's names
 
@@ -53,23 +54,40 @@ std::string translated(std::string_view pattern, int64_t flags) {
   return result;
 }
 
+// Whether a part of it is another thing to RE2 than to Python, or an error to one of them.
+bool reads_otherwise(std::string_view pattern) {
+  // A group that may be empty, repeated, keeps another text.
+  for (const std::string_view part :
+       {"{,", "[:", "(?U", "(?<", "*)*", "*)+", "?)*", "?)+", "(|", "|)"})
+    if (pattern.find(part) != pattern.npos) return true;
+  for (size_t i = 0; i + 1 < pattern.size(); i++)
+    if (pattern[i] == '\\' &&
+        std::string_view("QEpPCBz").find(pattern[++i]) != std::string_view::npos)
+      return true;
+  return false;
+}
+
 // Null: it may mean something else to Python.
 const RE2* compiled(std::string_view python, int64_t flags) {
   if (python.size() > kMostPattern || flags & ~(kIgnoreCase | kVerbose | kNoMeaning))
     return nullptr;
+  if (reads_otherwise(python)) return nullptr;
   const std::string pattern = translated(python, flags);
-  if (!is_plain(pattern) || pattern.find("{,") != pattern.npos) return nullptr;
+  if (!is_plain(pattern)) return nullptr;
   // Code that is run for several plans at once keeps its own.
   thread_local std::unordered_map<std::string, std::unique_ptr<RE2>> kept;
-  const auto known = kept.find(pattern);
-  if (known != kept.end()) return known->second->ok() ? known->second.get() : nullptr;
-  if (kept.size() >= kMostKept) kept.clear();
-  RE2::Options options;
-  options.set_log_errors(false);
-  const auto& made = kept.emplace(pattern, std::make_unique<RE2>(pattern, options)).first->second;
+  auto place = kept.find(pattern);
+  if (place == kept.end()) {
+    if (kept.size() >= kMostKept) kept.clear();
+    RE2::Options options;
+    options.set_log_errors(false);
+    options.set_max_mem(1 << 20);
+    place = kept.emplace(pattern, std::make_unique<RE2>(pattern, options)).first;
+  }
+  const RE2& made = *place->second;
   const bool is_usable =
-      made->ok() && static_cast<size_t>(made->NumberOfCapturingGroups()) < kMostGroups;
-  return is_usable ? made.get() : nullptr;
+      made.ok() && static_cast<size_t>(made.NumberOfCapturingGroups()) < kMostGroups;
+  return is_usable ? &made : nullptr;
 }
 
 Instance* pattern_in(Ref value) {
@@ -118,6 +136,20 @@ Ref group_value(I& in, const re2::StringPiece& group) {
   return group.data() ? in.constant({group.data(), group.size()}) : in.none();
 }
 
+Ref make_match(I& in, const Call& call, const std::vector<re2::StringPiece>& groups) {
+  Instance* result = in.instance_of("Match");
+  Sequence* all = in.list({}, Type::kTuple);
+  for (const re2::StringPiece& group : groups) all->items.push_back(group_value(in, group));
+  auto* indexes = in.make<Dict>();
+  for (const auto& [name, index] : call.pattern->NamedCapturingGroups())
+    in.dict_set(indexes, in.keep(name), in.integer(index));
+  result->names[kGroups] = all;
+  result->names[kIndexes] = indexes;
+  result->names["string"] = in.constant(call.text);
+  result->is_true = result->open = true;
+  return result;
+}
+
 Ref match(I& in, Ref self, const A& a, RE2::Anchor anchor) {
   const auto call = read_call(self, a, 1);
   if (!call) return in.opaque();
@@ -125,17 +157,7 @@ Ref match(I& in, Ref self, const A& a, RE2::Anchor anchor) {
   std::vector<re2::StringPiece> groups(static_cast<size_t>(count));
   const re2::StringPiece text(call->text.data(), call->text.size());
   if (!call->pattern->Match(text, 0, text.size(), anchor, groups.data(), count)) return in.none();
-  Instance* result = in.instance_of("Match");
-  Sequence* all = in.list({}, Type::kTuple);
-  for (const re2::StringPiece& group : groups) all->items.push_back(group_value(in, group));
-  auto* indexes = in.make<Dict>();
-  for (const auto& [name, index] : call->pattern->NamedCapturingGroups())
-    in.dict_set(indexes, in.keep(name), in.integer(index));
-  result->names[kGroups] = all;
-  result->names[kIndexes] = indexes;
-  result->names["string"] = in.constant(call->text);
-  result->is_true = result->open = true;
-  return result;
+  return make_match(in, *call, groups);
 }
 
 Ref re_match(I& in, Ref self, const A& a) {
@@ -165,7 +187,10 @@ std::optional<std::vector<std::vector<re2::StringPiece>>> find_all(const Call& c
   const int count = call.pattern->NumberOfCapturingGroups() + 1;
   std::vector<std::vector<re2::StringPiece>> found;
   const re2::StringPiece text(call.text.data(), call.text.size());
+  size_t scanned = 0;
   for (size_t at = 0; at <= text.size();) {
+    scanned += text.size() - at;
+    if (scanned > kMostScanned) return std::nullopt;
     std::vector<re2::StringPiece> groups(static_cast<size_t>(count));
     if (!call.pattern->Match(text, at, text.size(), RE2::UNANCHORED, groups.data(), count)) break;
     if (groups[0].empty()) return std::nullopt;
@@ -193,6 +218,15 @@ Ref re_findall(I& in, Ref self, const A& a) {
     in.append(result, row);
   }
   return result;
+}
+
+Ref re_finditer(I& in, Ref self, const A& a) {
+  const auto call = read_call(self, a, 1);
+  const auto found = call ? find_all(*call) : std::nullopt;
+  if (!found) return in.opaque();
+  Sequence* result = in.list({});
+  for (const auto& groups : *found) in.append(result, make_match(in, *call, groups));
+  return in.iterator_over(result);
 }
 
 // The pieces between, with the groups of what stands between them.
@@ -284,12 +318,14 @@ constexpr ModelRow kRows[] = {
     {"re.fullmatch", re_fullmatch},
     {"re.search", re_search},
     {"re.findall", re_findall},
+    {"re.finditer", re_finditer},
     {"re.split", re_split},
     {"re.sub", re_sub},
     {"Pattern.match", re_match},
     {"Pattern.fullmatch", re_fullmatch},
     {"Pattern.search", re_search},
     {"Pattern.findall", re_findall},
+    {"Pattern.finditer", re_finditer},
     {"Pattern.split", re_split},
     {"Pattern.sub", re_sub},
     {"Match.group", match_group},

@@ -424,6 +424,7 @@ Ref path_expanduser(I& in, Ref self, const A& a) {
   const std::string_view* path = text_of(given);
   if (!path) return given ? given : in.opaque();
   if (!path->starts_with('~')) return given;
+  in.observe(in.environment(), in.constant("HOME"));
   const std::string_view* home = text_of(I::dict_get(in.environment(), "HOME"));
   if (!home || (path->size() > 1 && (*path)[1] != '/')) return in.opaque();
   std::string_view start = *home;

@@ -243,8 +243,9 @@ std::optional<Searched> searched(const Call& call) {
     bounds[i] = std::clamp(at, int64_t{0}, size);
     if (i == 0 && at > size) return std::nullopt;  // even nothing is not found there
   }
+  if (bounds[0] > bounds[1]) return std::nullopt;
   const auto begin = static_cast<size_t>(bounds[0]);
-  const auto end = static_cast<size_t>(std::max(bounds[0], bounds[1]));
+  const auto end = static_cast<size_t>(bounds[1]);
   return Searched{*part, call.text()->substr(begin, end - begin), begin};
 }
 
@@ -623,6 +624,7 @@ Ref dict_copy(I& in, Ref self, const A&) {
   if (Dict* dict = dict_of(self)) {
     copy->items = dict->items;
     copy->open = dict->open;
+    copy->factory = dict->factory;
   }
   return copy;
 }

@@ -614,6 +614,15 @@ Ref Interpreter::submodule_of_replaced(Ref value, std::string_view name) {
   return finder_.find(full, search_of(package, *own)) ? import_dotted(full) : nullptr;
 }
 
+Ref Interpreter::forgive_import(Ref name) {
+  if (!name || !name->doubted || raised_->refused || !raised_is("ImportError") ||
+      expects("ImportError"))
+    return nullptr;
+  clear_raised();
+  undecided("the name of a module that is imported");
+  return opaque();
+}
+
 // Where the import of a submodule fails, and nobody expects that: whether native code, of which the
 // package took all names, may have given it this one, so that no submodule is sought (OCP.TopoDS).
 bool Interpreter::may_be_native_name(const Module& package, std::string_view name) {

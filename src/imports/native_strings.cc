@@ -282,11 +282,11 @@ bool has_text(const std::vector<Region>& data, std::string_view wanted) {
 }
 
 // By the module that its code shares objects by, since 0.28; before, by what its import statements
-// call, which handwritten code may call too.
+// call, which handwritten code may call too; what mypyc makes is read likewise.
 bool is_of_cython(const elf::Object& object, const std::vector<Region>& data) {
   if (!imports_symbol(object, "PyImport_ImportModuleLevelObject"))
     return has_text(data, kCythonRuntime);
-  return has_text(data, "cython") || has_text(data, "__pyx_");
+  return is_of_mypyc(data) || has_text(data, "cython") || has_text(data, "__pyx_");
 }
 
 }  // namespace

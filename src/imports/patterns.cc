@@ -23,14 +23,13 @@ Flow Interpreter::execute_match(const Stmt& statement) {
     const Case& one = statement.cases[i];
     std::optional<bool> is_this = matches(*one.pattern, subject);
     if (raised_) return Flow::kRaise;
-    if (one.guard && is_this.value_or(true)) {
+    if (!is_this) return skip_cases(statement, i);
+    if (one.guard && *is_this) {
       Ref guard = evaluate(*one.guard);
       if (!guard) return Flow::kRaise;
-      const auto holds = truth(guard);
-      if (!holds || is_this) is_this = holds;
-      if (holds == std::optional<bool>(false)) is_this = false;
+      is_this = truth(guard);
+      if (!is_this) return skip_cases(statement, i);
     }
-    if (!is_this) return skip_cases(statement, i);
     if (*is_this) return execute(one.body);
   }
   return Flow::kNext;
@@ -39,10 +38,7 @@ Flow Interpreter::execute_match(const Stmt& statement) {
 // Which case it is from the one on that could be, is not known.
 Flow Interpreter::skip_cases(const Stmt& statement, size_t first) {
   for (size_t i = first; i < statement.cases.size(); i++) {
-    const Block body = statement.cases[i].body;
-    note_skipped(body, statement.line, "match");
-    guess_names(body);
-    forget_collected(body);
+    skip(statement.cases[i].body, statement.line, "match");
   }
   return Flow::kNext;
 }
@@ -150,8 +146,9 @@ std::optional<bool> Interpreter::matches_class(const Expr& pattern, Ref subject)
     if (part.kind == ExprKind::kKeyword) {
       bool raised = false;
       Ref value = find_attribute(subject, part.text, &raised);
-      if (raised) return std::nullopt;
-      if (value) one = matches(*part.items[0], value);
+      if (raised && !raised_is("AttributeError")) return std::nullopt;
+      if (raised) clear_raised();
+      one = value ? matches(*part.items[0], value) : std::optional(false);
     } else if (subject->type != Type::kInstance && pattern.items.size() == 2) {
       one = matches(part, subject);
     }

@@ -369,6 +369,8 @@ void Interpreter::dict_erase(Dict* dict, Ref key) {
   if (dict == environment_ && started_)
     variables_set_.emplace_back(text_of(key) ? *text_of(key) : "");
   dict->items.erase(key);
+  if (const std::string_view* name = dict->variables_of ? text_of(key) : nullptr)
+    dict->variables_of->names.erase(*name);
 }
 
 void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
@@ -422,6 +424,8 @@ Ref Interpreter::subscript(Ref object, Ref key) {
       if (Ref method = method_of(instance->of->name, "__getitem__", instance))
         return call(method, Arguments(arena_, {key}));
     if (!instance->items) return opaque_;
+    if (Ref method = dict_get(instance->items, key) ? nullptr : own_method(instance, "__missing__"))
+      return call(method, Arguments(arena_, {key}));
     object = instance->items;
   }
   if (Dict* dict = as<Dict>(object, Type::kDict)) {
@@ -508,6 +512,11 @@ bool Interpreter::set_item(Ref object, Ref key, Ref value) {
   return true;
 }
 
+Ref Interpreter::shown(Ref value) {
+  Ref method = own_method(value, "__str__");
+  return method ? call(method, {}) : value;
+}
+
 std::optional<std::string_view> Interpreter::display(Ref value) {
   switch (value->type) {
     case Type::kStr:
@@ -524,12 +533,6 @@ std::optional<std::string_view> Interpreter::display(Ref value) {
       auto* instance = static_cast<Instance*>(value);
       if (Ref text = plain_text(value, {"__str__", "__format__"}); text != value)
         return display(text);
-      if (Ref method = raised_ ? nullptr : class_attribute(instance->of, "__str__");
-          as<Function>(method, Type::kFunction)) {
-        Ref text = call(bind_method(method, instance, instance->of), {});
-        if (!text) clear_raised();
-        return text && text->type == Type::kStr ? display(text) : std::nullopt;
-      }
       if (!raised_is("BaseException") && instance->of->module) return std::nullopt;
       if (instance->arguments && instance->arguments->items.size() == 1 &&
           derives_from(instance->of, builtin_class("BaseException")))

@@ -189,6 +189,7 @@ struct Class : Value {
   bool open = false;                   // a base is opaque
   bool decorated = false;              // something may have added methods: dataclass
   bool is_property = false;            // a subclass of property
+  bool has_setters = false;            // some attributes of its instances are set by functions
   Namespace names;
   explicit Class(Arena& arena) : Value(Type::kClass), bases(&arena), names(arena) {}
 };
