@@ -53,7 +53,10 @@ void add_assigned(const Expr& target, const Expr* value, BlockFacts& facts) {
 
 void add_collected(const Stmt& statement, BlockFacts& facts) {
   const auto add = [&](const Expr& expression, bool counts) {
-    if (expression.kind == ExprKind::kName) facts.collected.push_back({expression.text, counts});
+    if (expression.kind == ExprKind::kName)
+      facts.collected.push_back({expression.text, counts, {}});
+    if (expression.kind == ExprKind::kAttribute && expression.items[0]->kind == ExprKind::kName)
+      facts.collected.push_back({expression.text, counts, expression.items[0]->text});
   };
   if (statement.kind == StmtKind::kAssign)
     for (const Expr* expression : statement.exprs)

@@ -34,6 +34,7 @@ struct BlockFacts {
   struct Collected {
     std::string_view name;
     bool counts;
+    std::string_view owner;  // of an attribute of a name
   };
   std::vector<Collected> collected;
 };

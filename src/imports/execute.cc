@@ -45,6 +45,14 @@ bool is_model(Ref value, std::string_view name) {
   return model && model->name == name;
 }
 
+// What stands in an object itself.
+Ref own_value(Ref object, std::string_view name) {
+  if (auto* instance = as<Instance>(object, Type::kInstance)) return instance->names.get(name);
+  if (auto* module = as<Module>(object, Type::kModule)) return module->names.get(name);
+  if (auto* type = as<Class>(object, Type::kClass)) return type->names.get(name);
+  return nullptr;
+}
+
 }  // namespace
 
 Flow Interpreter::execute(Block block) {
@@ -63,7 +71,7 @@ Flow Interpreter::forgive_doubted(Block rest) {
   raised_->doubted = true;
   const bool is_sure =
       raised_->refused || raised_->declared || raised_->left || raised_->of_consumer;
-  if (is_sure || !raised_is("ImportError") || expects("ImportError")) return Flow::kRaise;
+  if (is_sure || !is_unawaited_import()) return Flow::kRaise;
   clear_raised();
   guess_names(rest);
   undecided("condition, and an import that fails behind it");
@@ -267,19 +275,21 @@ void Interpreter::guess_names(Block block) {
 // whether there is anything to be imported later. Of a branch that was skipped, what has nothing
 // yet: whether it was empty decides what comes next (glfw finds no library that would do).
 void Interpreter::forget_collected(Block block, bool only_empty) {
-  for (const auto& [name, counts] : blocks_.of(block).collected) {
+  for (const auto& [name, counts, owner] : blocks_.of(block).collected) {
     if (counts && only_empty) continue;
-    const Ref value = find_name(name);
+    Ref object = owner.empty() ? nullptr : find_name(owner);
+    const Ref value = owner.empty() ? find_name(name) : own_value(object, name);
+    if (!value || value == sys_modules_ || value == environment_) continue;
     if (counts) {
-      if (value) bind(name, opaque());
+      owner.empty() ? bind(name, opaque()) : void(set_attribute(object, name, opaque()));
       continue;
     }
-    if (!value || value == sys_modules_ || value == environment_) continue;
     if (only_empty) {
       open_if_empty(value);
       continue;
     }
-    if (auto* items = as<Sequence>(value, Type::kList)) items->open = true;
+    for (const Type type : {Type::kList, Type::kSet})
+      if (auto* items = as<Sequence>(value, type)) items->open = true;
     if (auto* items = as<Dict>(value, Type::kDict)) items->open = true;
   }
 }
@@ -360,18 +370,6 @@ bool is_constant(const Expr* expression, Ref value) {
 
 }  // namespace
 
-namespace {
-
-// What stands in an object itself.
-Ref own_value(Ref object, std::string_view name) {
-  if (auto* instance = as<Instance>(object, Type::kInstance)) return instance->names.get(name);
-  if (auto* module = as<Module>(object, Type::kModule)) return module->names.get(name);
-  if (auto* type = as<Class>(object, Type::kClass)) return type->names.get(name);
-  return nullptr;
-}
-
-}  // namespace
-
 void Interpreter::doubt_assigned(Block block) {
   for (const auto& [name, given, owner] : blocks_.of(block).assigned) {
     Ref object = owner.empty() ? nullptr : find_name(owner);
@@ -434,8 +432,7 @@ Flow Interpreter::execute_guessed(Block block, uint32_t line) {
     undecided("condition, and without it the process ends");
     return Flow::kNext;
   }
-  if (flow != Flow::kRaise || !raised_is("ImportError") || expects("ImportError")) return flow;
-  if (raised_->of_consumer) return flow;
+  if (flow != Flow::kRaise || !is_unawaited_import() || raised_->of_consumer) return flow;
   const bool refused = raised_->refused;
   const std::string why = refused ? ": " + raised_->message : "";
   clear_raised();
@@ -464,7 +461,7 @@ Interpreter::VersionCheck::VersionCheck(Interpreter& in, const Expr& condition)
 }
 
 // Behind a loop there is no doubt of what would have left it.
-Interpreter::Round::~Round() {
+void Interpreter::Round::end() {
   if (in_.frames_.size() != depth_) return;
   Doubt& doubt = in_.frames_.back().doubt;
   doubt.left_loop = before_.left_loop;
@@ -496,22 +493,30 @@ class Interpreter::EndlessLoop {
   int unsure_rounds_ = 0;
 };
 
+// Behind the last round, if no break came first.
+Flow Interpreter::execute_else(const Stmt& loop, Round& round) {
+  const bool may_have_left = frames_.back().doubt.left_loop;
+  round.end();
+  const bool is_new = may_have_left && !frames_.back().doubt.left_loop;
+  return is_new ? execute_guessed(loop.orelse, loop.line) : execute(loop.orelse);
+}
+
 Flow Interpreter::execute_while(const Stmt& statement) {
   EndlessLoop loop(*this, *statement.exprs[0]);
-  const Round doubt(*this);
-  for (int round = 0; round < kMostRounds; round++) {
+  Round round(*this);
+  for (int count = 0; count < kMostRounds; count++) {
     loop.start_round();
     frames_.back().doubt.left_round = false;
     Ref condition = evaluate(*statement.exprs[0]);
     if (!condition) return Flow::kRaise;
     const auto decided = truth(condition);
     if (!decided) {
-      if (round == 0) {
+      if (count == 0) {
         skip(statement.body, statement.line, "condition of a loop");
       }
       return Flow::kNext;
     }
-    if (!*decided) return execute(statement.orelse);
+    if (!*decided) return execute_else(statement, round);
     const Flow flow = execute(statement.body);
     if (flow == Flow::kBreak) return Flow::kNext;
     if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;

@@ -288,7 +288,8 @@ class Interpreter {
    public:
     explicit Round(Interpreter& in)
         : in_(in), depth_(in.frames_.size()), before_(in.frames_.back().doubt) {}
-    ~Round();
+    ~Round() { end(); }
+    void end();
     Round(const Round&) = delete;
 
    private:
@@ -311,6 +312,7 @@ class Interpreter {
   bool forgive_exit();
   std::optional<bool> guess_again(const Expr& condition);
   Flow execute_while(const Stmt& statement);
+  Flow execute_else(const Stmt& loop, Round& round);
   Flow execute_try(const Stmt& statement);
   Flow execute_import(const Stmt& statement);
   Flow execute_import_from(const Stmt& statement);
@@ -433,6 +435,8 @@ class Interpreter {
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
   bool may_be_native_name(const Module& package, std::string_view name);
+  // What is raised is an ImportError, or one of its kind, that no handler waits for.
+  bool is_unawaited_import() const;
   const std::string_view* name_of_loaded(Instance* value);
   Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);

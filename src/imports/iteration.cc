@@ -242,7 +242,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
   Ref iterable = evaluate(*statement.exprs[1]);
   if (!iterable) return Flow::kRaise;
   size_t rounds = 0;
-  const Round doubt(*this);
+  Round round(*this);
   const Taker take = [&](Ref item) {
     if (rounds++ >= kMostRounds) return Flow::kBreak;
     frames_.back().doubt.left_round = false;
@@ -255,7 +255,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     if (flow == Flow::kBreak) return Flow::kNext;
     if (flow != Flow::kNext) return flow;
     if (rounds == 0 && guesses_ != guesses) return loop_over_unknown(statement);
-    return execute(statement.orelse);
+    return execute_else(statement, round);
   }
   if (!iterator) {
     iterable = iterated(iterable);
@@ -275,7 +275,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     if (flow == Flow::kBreak) return Flow::kNext;
     if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
   }
-  return execute(statement.orelse);
+  return execute_else(statement, round);
 }
 
 Flow Interpreter::loop_over_unknown(const Stmt& statement) {

@@ -322,6 +322,15 @@ Ref path_finder_find_spec(I& in, Ref, const A& a) {
   return spec ? described(in, *spec) : in.none();
 }
 
+// A field of what iter_modules gives, by its name; of another tuple none is known.
+template <size_t field>
+Ref module_info_field(I& in, Ref self, const A&) {
+  const Sequence* row = as<Sequence>(self, Type::kTuple);
+  const bool is_info = row && row->items.size() == 3 && row->items[0]->type == Type::kOpaque &&
+                       row->items[1]->type == Type::kStr && row->items[2]->type == Type::kBool;
+  return is_info ? row->items[field] : in.opaque();
+}
+
 // pkgutil.iter_modules(path, prefix): what it yields has name, ispkg and module_finder.
 Ref iter_modules(I& in, Ref, const A& a) {
   std::vector<std::string> search;
@@ -573,6 +582,8 @@ constexpr ModelRow kRows[] = {
     {"imp.load_dynamic", imp_load_file},
     {"imp.load_package", imp_load_file},
     {"pkgutil.iter_modules", iter_modules},
+    {"tuple.name()", module_info_field<1>},
+    {"tuple.ispkg()", module_info_field<2>},
     {"_ctypes.dlopen", ctypes_dlopen},
     {"CFuncPtr.__init__", function_pointer},
     {"_cffi_backend.load_library", cffi_load},

@@ -614,10 +614,13 @@ Ref Interpreter::submodule_of_replaced(Ref value, std::string_view name) {
   return finder_.find(full, search_of(package, *own)) ? import_dotted(full) : nullptr;
 }
 
+bool Interpreter::is_unawaited_import() const {
+  if (!raised_is("ImportError") || expects("ImportError")) return false;
+  return !raised_->type || !expects(raised_->type->name);
+}
+
 Ref Interpreter::forgive_import(Ref name) {
-  if (!name || !name->doubted || raised_->refused || !raised_is("ImportError") ||
-      expects("ImportError"))
-    return nullptr;
+  if (!name || !name->doubted || !is_unawaited_import() || raised_->refused) return nullptr;
   clear_raised();
   undecided("the name of a module that is imported");
   return opaque();
@@ -626,8 +629,7 @@ Ref Interpreter::forgive_import(Ref name) {
 // Where the import of a submodule fails, and nobody expects that: whether native code, of which the
 // package took all names, may have given it this one, so that no submodule is sought (OCP.TopoDS).
 bool Interpreter::may_be_native_name(const Module& package, std::string_view name) {
-  if (!package.native || raised_->refused || !raised_is("ImportError") || expects("ImportError"))
-    return false;
+  if (!package.native || !is_unawaited_import() || raised_->refused) return false;
   FileStrings* strings = strings_in(package.native->spec.path);
   return strings && strings->has(name);
 }

@@ -755,6 +755,46 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "from pkg import m_broken\n",
         "pkg/__init__.py": "from _bisect import *\n", "pkg/bisect_left.py": "import m_gone\n",
         "pkg/m_broken.py": "import m_gone\n", "m_a.py": "", "m_b.py": ""},
+    "packages that are walked through": {
+        "app.py": "import importlib, pkgutil, m_pkg\nfor m in pkgutil.iter_modules(m_pkg.__path__, 'm_pkg.'):\n    if m.ispkg:\n        importlib.import_module(m.name)\n"
+                  "for finder, name, is_package in pkgutil.walk_packages(m_pkg.__path__, m_pkg.__name__ + '.'):\n    importlib.import_module(name)\n"
+                  "import m_a\n",
+        "m_pkg/__init__.py": "", "m_pkg/m_sub/__init__.py": "", "m_pkg/m_sub/m_deep.py": "", "m_pkg/m_z.py": "", "m_a.py": ""},
+    "own errors that are waited for": {
+        "app.py": "import os\nclass Own(ImportError):\n    pass\nUNKNOWN = os.popen('true').read()\n"
+                  "def load():\n    if UNKNOWN == 'x':\n        raise Own('a')\n    else:\n        raise Own('b')\n"
+                  "try:\n    load()\nexcept Own:\n    import m_a\nelse:\n    import m_x\n"
+                  "rows, seen = [], set()\nfor line in os.popen('true'):\n    rows.append(line)\nfor row in rows:\n    seen.add(row)\nif seen:\n    m_later = 1\nelse:\n    import m_b\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
+    "iterators that are used up": {
+        "app.py": "import importlib\ndef g():\n    yield 'm_a'\n    yield 'm_b'\nx = g()\nfor name in list(x):\n    importlib.import_module(name)\nfor name in x:\n    import m_x\n"
+                  "words = iter(['-x', 'm_c', '-y'])\nfor word in words:\n    if word == '-x':\n        importlib.import_module(next(words))\n    elif word != '-y':\n        import m_x\n"
+                  "it = iter([1, 2, 3])\nfor i in it:\n    next(it, 0)\nif list(it) == [] and [*it] == []:\n    import m_d\n"
+                  "def two():\n    yield True\n    import m_x\nif any(two()):\n    import m_e\ns = two()\nif s.send(None) and not s.close():\n    import m_f\n"
+                  "class Set:\n    def __set__(self, obj, value):\n        import m_g\n    def __get__(self, obj, cls):\n        return 'm_h'\nclass C:\n    at = Set()\n"
+                  "    @property\n    def x(self):\n        return self.kept\n    @x.setter\n    def x(self, value):\n        self.kept = value + 'i'\n    def __iadd__(self, other):\n        import m_j\n        return self\n"
+                  "c = C()\nc.at = 1\nimportlib.import_module(c.at)\nc.x = 'm_'\nimportlib.import_module(c.x)\nc += 1\n"
+                  "class D(dict):\n    def __missing__(self, key):\n        return 'm_' + key\nimportlib.import_module(D(a=1)['k'])\n",
+        **{f"m_{letter}.py": "" for letter in "abcdefghijkx"}},
+    "doubt that ends": {
+        "app.py": "import os, m_lazy\nUNKNOWN = os.popen('true').read()\nm_lazy.foo\nhasattr(m_lazy, 'bar')\n"
+                  "for i in [1, 2]:\n    if UNKNOWN == 'x':\n        break\n    if i == 2 and UNKNOWN == 'y':\n        continue\nx = True\nif UNKNOWN == 'x':\n    x = True\n"
+                  "if x:\n    import m_a\nimport m_gone\n",
+        "m_lazy.py": "import os\ndef __getattr__(name):\n    if os.popen('true').read() == 'x':\n        raise AttributeError(name)\n    return 5\n",
+        "m_a.py": ""},
+    "doubt in rounds and behind them": {
+        "app.py": "import os\nUNKNOWN = os.popen('true').read()\nfor i in [1, 2]:\n    if UNKNOWN == '':\n        break\nelse:\n    import m_gone\n"
+                  "def second():\n    for i in range(2):\n        if i == 1:\n            import m_gone\n        if UNKNOWN == '':\n            return\nsecond()\n"
+                  "def tries():\n    try:\n        if UNKNOWN == '':\n            return\n    except ValueError:\n        pass\n    else:\n        import m_gone\ntries()\n"
+                  "def g():\n    if UNKNOWN == '':\n        return\n    yield 1\nfor x in g():\n    import m_gone\n"
+                  "v = None\nif UNKNOWN == '':\n    v = 1\nif v is None:\n    import m_gone\nclass C:\n    ok = False\nc = C()\nc.v = 0\nif UNKNOWN == '':\n    c.v = 1\nif c.v == 0:\n    import m_gone\n"
+                  "w = 1\nif UNKNOWN == '':\n    w = 2\nif w + 1 == 2:\n    import m_gone\n__import__('os' if w == 2 else 'm_gone')\nimport m_a\n",
+        "m_a.py": ""},
+    "what the body of a with statement raises": {
+        "app.py": "import os\nfrom contextlib import contextmanager, suppress\nUNKNOWN = os.popen('true').read()\n"
+                  "@contextmanager\ndef cm():\n    if UNKNOWN == 'x':\n        yield\n        return\n    yield\n"
+                  "class C:\n    pass\nwith suppress(AttributeError):\n    C().nope\n    import m_x\nwith cm():\n    import m_a\n    import m_gone\nimport m_x\n",
+        "m_a.py": "", "m_x.py": ""},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
