@@ -581,7 +581,7 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone);
   if (told || effects_ != effects || is_special(function->name)) {
     function->dull_work = 0;
-  } else {
+  } else if (steps_ - steps > 1) {  // one statement is no more work than this
     const int work = steps_ - steps > kLittle ? kMostDullWork / 3 : 1;
     function->dull_work = static_cast<uint8_t>(std::min(function->dull_work + work, 255));
   }

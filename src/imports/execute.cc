@@ -69,8 +69,7 @@ Flow Interpreter::execute(Block block) {
 // nobody expects, says that it does not.
 Flow Interpreter::forgive_doubted(Block rest) {
   raised_->doubted = true;
-  const bool is_sure =
-      raised_->refused || raised_->declared || raised_->left || raised_->of_consumer;
+  const bool is_sure = raised_->refused || raised_->left || raised_->of_consumer;
   if (is_sure || !is_unawaited_import()) return Flow::kRaise;
   clear_raised();
   guess_names(rest);

@@ -60,10 +60,11 @@ bool reads_otherwise(std::string_view pattern) {
   for (const std::string_view part :
        {"{,", "[:", "(?U", "(?<", "*)*", "*)+", "?)*", "?)+", "(|", "|)"})
     if (pattern.find(part) != pattern.npos) return true;
-  for (size_t i = 0; i + 1 < pattern.size(); i++)
-    if (pattern[i] == '\\' &&
-        std::string_view("QEpPCBz").find(pattern[++i]) != std::string_view::npos)
-      return true;
+  for (size_t i = 0; i + 1 < pattern.size(); i++) {
+    if (pattern[i] != '\\') continue;
+    i++;
+    if (std::string_view("QEpPCBz").find(pattern[i]) != std::string_view::npos) return true;
+  }
   return false;
 }
 
