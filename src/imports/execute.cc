@@ -197,8 +197,15 @@ void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why)
   // A function of a module often gives names to that module: mxnet's setattr(module, ...), in a
   // loop over what its library tells.
   const BlockFacts& facts = blocks_.of(block);
-  if (scope()->is_module() ? facts.makes_names : facts.names_elsewhere)
+  // And to the one whose code has called it: astropy.constants gives itself to a function of its
+  // utils.
+  if (scope()->is_module() ? facts.makes_names : facts.names_elsewhere) {
     current_module()->open = true;
+    const auto caller = std::find_if(frames_.rbegin(), frames_.rend(), [](const Frame& frame) {
+      return frame.scope->is_module() && frame.scope->module;
+    });
+    if (caller != frames_.rend()) caller->scope->module->open = true;
+  }
   guesses_++;
   frames_.back().may_return |= facts.returns_value;
   add_doubt(facts);

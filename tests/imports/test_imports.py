@@ -795,6 +795,12 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "@contextmanager\ndef cm():\n    if UNKNOWN == 'x':\n        yield\n        return\n    yield\n"
                   "class C:\n    pass\nwith suppress(AttributeError):\n    C().nope\n    import m_x\nwith cm():\n    import m_a\n    import m_gone\nimport m_x\n",
         "m_a.py": "", "m_x.py": ""},
+    "names that a helper gives its caller": {
+        "app.py": "from m_pkg import c\nimport m_a\n",
+        "m_pkg/__init__.py": "import os\nfrom .m_helper import give\ngive(os.popen('echo m_pkg').read().strip())\n",
+        "m_pkg/m_helper.py": "import sys\ndef names(module):\n    if 'c' not in module.__dict__:\n        yield 'c'\n"
+                             "def give(name):\n    module = sys.modules[name]\n    for one in names(module):\n        setattr(module, one, 1)\n",
+        "m_a.py": ""},
     "json": {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
