@@ -1,6 +1,7 @@
 #include "imports/block_facts.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace cohabit::python {
 namespace {
@@ -43,20 +44,22 @@ void find_names(Block block, BlockFacts& facts) {
   }
 }
 
+std::optional<BlockFacts::Place> place_of(const Expr& expression) {
+  if (expression.kind == ExprKind::kName) return BlockFacts::Place{expression.text, {}};
+  if (expression.kind == ExprKind::kAttribute && expression.items[0]->kind == ExprKind::kName)
+    return BlockFacts::Place{expression.text, expression.items[0]->text};
+  return std::nullopt;
+}
+
 void add_assigned(const Expr& target, const Expr* value, BlockFacts& facts) {
-  if (target.kind == ExprKind::kName) facts.assigned.push_back({target.text, value, {}});
-  if (target.kind == ExprKind::kAttribute && target.items[0]->kind == ExprKind::kName)
-    facts.assigned.push_back({target.text, value, target.items[0]->text});
+  if (const auto place = place_of(target)) facts.assigned.push_back({*place, value});
   if (target.kind == ExprKind::kTuple || target.kind == ExprKind::kList)
     for (const Expr* item : target.items) add_assigned(*item, nullptr, facts);
 }
 
 void add_collected(const Stmt& statement, BlockFacts& facts) {
   const auto add = [&](const Expr& expression, bool counts) {
-    if (expression.kind == ExprKind::kName)
-      facts.collected.push_back({expression.text, counts, {}});
-    if (expression.kind == ExprKind::kAttribute && expression.items[0]->kind == ExprKind::kName)
-      facts.collected.push_back({expression.text, counts, expression.items[0]->text});
+    if (const auto place = place_of(expression)) facts.collected.push_back({*place, counts});
   };
   if (statement.kind == StmtKind::kAssign)
     for (const Expr* expression : statement.exprs)
@@ -74,29 +77,21 @@ void add_collected(const Stmt& statement, BlockFacts& facts) {
     add_assigned(*statement.exprs[0], statement.exprs[2], facts);
 }
 
-// `raise Error(...)`, `raise errors.Error`.
 void add_raised(const Stmt& statement, BlockFacts& facts) {
-  const Expr* error = statement.exprs.empty() ? nullptr : statement.exprs[0];
-  if (error && error->kind == ExprKind::kCall) error = error->items[0];
+  const Expr* error = raised_error(statement);
   const bool has_name =
       error && (error->kind == ExprKind::kName || error->kind == ExprKind::kAttribute);
   facts.raises.push_back(has_name ? error->text : "Exception");
 }
 
-bool catches(const Expr* type, std::string_view error) {
-  if (!type) return true;
-  if (type->kind == ExprKind::kName || type->kind == ExprKind::kAttribute)
-    return type->text == error || type->text == "Exception" || type->text == "BaseException";
-  return std::any_of(type->items.begin(), type->items.end(),
-                     [error](const Expr* item) { return catches(item, error); });
-}
-
 // Of the errors from `first` on, those that a handler of the statement names.
 void leave_out_caught(const Stmt& statement, std::vector<std::string_view>& errors, size_t first) {
   if (statement.handlers.empty()) return;
+  const std::vector<std::string_view> caught = errors_of(statement);
   const auto is_caught = [&](std::string_view error) {
-    return std::any_of(statement.handlers.begin(), statement.handlers.end(),
-                       [error](const Handler& handler) { return catches(handler.type, error); });
+    return std::any_of(caught.begin(), caught.end(), [error](std::string_view name) {
+      return name.empty() || name == error || name == "Exception" || name == "BaseException";
+    });
   };
   errors.erase(
       std::remove_if(errors.begin() + static_cast<std::ptrdiff_t>(first), errors.end(), is_caught),
@@ -128,6 +123,27 @@ void find_own(Block block, BlockFacts& facts, bool in_loop = false) {
 }
 
 }  // namespace
+
+void add_errors(const Expr* type, std::vector<std::string_view>& names) {
+  if (!type) {
+    names.push_back("");
+  } else if (type->kind == ExprKind::kName || type->kind == ExprKind::kAttribute) {
+    names.push_back(type->text);
+  } else {
+    for (const Expr* item : type->items) add_errors(item, names);
+  }
+}
+
+std::vector<std::string_view> errors_of(const Stmt& statement) {
+  std::vector<std::string_view> names;
+  for (const Handler& handler : statement.handlers) add_errors(handler.type, names);
+  return names;
+}
+
+const Expr* raised_error(const Stmt& statement) {
+  const Expr* error = statement.exprs.empty() ? nullptr : statement.exprs[0];
+  return error && error->kind == ExprKind::kCall ? error->items[0] : error;
+}
 
 const BlockFacts& KnownBlocks::of(Block block) {
   if (block.empty()) return nothing_;

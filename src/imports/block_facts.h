@@ -12,7 +12,18 @@
 
 namespace cohabit::python {
 
+// The names of the errors that a handler with this type catches, or that a try statement does; ""
+// for a bare except.
+void add_errors(const Expr* type, std::vector<std::string_view>& names);
+std::vector<std::string_view> errors_of(const Stmt& statement);
+// The class in `raise Error(...)`, `raise errors.Error`; null: it names none.
+const Expr* raised_error(const Stmt& statement);
+
 struct BlockFacts {
+  struct Place {  // a name, or an attribute of a name
+    std::string_view name;
+    std::string_view owner;  // empty: it is no attribute
+  };
   bool makes_names = false;      // that its text does not show
   bool names_elsewhere = false;  // likewise, not for its own object: of code inside a function
   bool returns_value = false;    // a function that holds it may end in it with a value
@@ -21,20 +32,17 @@ struct BlockFacts {
   bool leaves_round = false;     // or a round of the loop
   std::vector<std::string_view> raises;  // the names of errors
   std::vector<const Stmt*> imports;      // not those of functions and classes in it
-  // Names, and attributes of names, with the value if it is one name and one value; not of
-  // functions and classes in it.
+  // With the value if it is one name and one value; not of functions and classes in it.
   struct Assigned {
-    std::string_view name;
+    Place place;
     const Expr* value;
-    std::string_view owner;  // of an attribute
   };
   std::vector<Assigned> assigned;
   // A name that stands where something is put into what it is (`x.append(1)`, `x[1] = 2`), or that
   // counts (`x += 1`); in the order of the text, not of functions and classes in it.
   struct Collected {
-    std::string_view name;
+    Place place;
     bool counts;
-    std::string_view owner;  // of an attribute of a name
   };
   std::vector<Collected> collected;
 };

@@ -130,11 +130,10 @@ bool Interpreter::tell_names(Class* type) {
     Instance* descriptor = as<Instance>(value, Type::kInstance);
     if (!descriptor) continue;
     type->has_setters |= own_method(descriptor, "__set__") || descriptor->names.contains("fset");
-    if (own_method(descriptor, "__set_name__")) waiting.emplace_back(name, descriptor);
+    if (Ref method = own_method(descriptor, "__set_name__")) waiting.emplace_back(name, method);
   }
-  for (const auto& [name, descriptor] : waiting)
-    if (!call(own_method(descriptor, "__set_name__"), Arguments(arena_, {type, constant(name)})))
-      return false;
+  for (const auto& [name, method] : waiting)
+    if (!call(method, Arguments(arena_, {type, constant(name)}))) return false;
   return true;
 }
 
@@ -482,10 +481,7 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
       const CallArguments with_self(*this);
       Arguments& all = *with_self;
       all.positional.push_back(method->self);
-      all.positional.insert(all.positional.end(), arguments.positional.begin(),
-                            arguments.positional.end());
-      all.keywords.assign(arguments.keywords.begin(), arguments.keywords.end());
-      all.open = arguments.open;
+      all.add(arguments);
       return call(method->function, all);
     }
     case Type::kModel: {
@@ -708,10 +704,7 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   Ref maker = class_attribute(type, "__new__");
   if (asks_first(as<Function>(maker, Type::kFunction))) {
     Arguments all(arena_, {type});
-    all.positional.insert(all.positional.end(), arguments.positional.begin(),
-                          arguments.positional.end());
-    all.keywords.assign(arguments.keywords.begin(), arguments.keywords.end());
-    all.open = arguments.open;
+    all.add(arguments);
     if (!call(maker, all)) return nullptr;
   }
   if (!maker) instance->text = text_of_instance(type, arguments);

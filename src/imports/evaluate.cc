@@ -826,7 +826,7 @@ bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* re
   size_t rounds = 0;
   for (Ref item : *items) {
     steps_++;
-    if (++rounds > 4096 || exhausted()) return true;
+    if (++rounds > kMostRounds || exhausted()) return true;
     if (!assign(*part.items[0], item)) return false;
     bool take = true;
     for (size_t i = 2; i < part.items.size() && take; i++) {

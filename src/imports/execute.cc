@@ -10,23 +10,6 @@
 namespace cohabit::python {
 namespace {
 
-// The names of the errors that a try statement catches; "" for a bare except.
-void add_errors(const Expr* type, std::vector<std::string_view>& names) {
-  if (!type) {
-    names.push_back("");
-  } else if (type->kind == ExprKind::kName || type->kind == ExprKind::kAttribute) {
-    names.push_back(type->text);
-  } else {
-    for (const Expr* item : type->items) add_errors(item, names);
-  }
-}
-
-std::vector<std::string_view> errors_of(const Stmt& statement) {
-  std::vector<std::string_view> names;
-  for (const Handler& handler : statement.handlers) add_errors(handler.type, names);
-  return names;
-}
-
 // Those that are raised again, or others for them.
 std::vector<std::string_view> passed_on_by(const Stmt& statement) {
   std::vector<std::string_view> names;
@@ -36,7 +19,6 @@ std::vector<std::string_view> passed_on_by(const Stmt& statement) {
   return names;
 }
 
-constexpr int kMostRounds = 4096;
 constexpr int kMostUnsureRounds = 16;
 constexpr uint64_t kMostSteps = 40'000'000;
 
@@ -281,13 +263,12 @@ void Interpreter::guess_names(Block block) {
 // whether there is anything to be imported later. Of a branch that was skipped, what has nothing
 // yet: whether it was empty decides what comes next (glfw finds no library that would do).
 void Interpreter::forget_collected(Block block, bool only_empty) {
-  for (const auto& [name, counts, owner] : blocks_.of(block).collected) {
+  for (const auto& [place, counts] : blocks_.of(block).collected) {
     if (counts && only_empty) continue;
-    Ref object = owner.empty() ? nullptr : find_name(owner);
-    const Ref value = owner.empty() ? find_name(name) : own_value(object, name);
+    const Ref value = value_at(place);
     if (!value || value == sys_modules_ || value == environment_) continue;
     if (counts) {
-      owner.empty() ? bind(name, opaque()) : void(set_attribute(object, name, opaque()));
+      set_at(place, opaque());
       continue;
     }
     if (only_empty) {
@@ -306,8 +287,7 @@ namespace {
 // answer like any other, or nothing.
 std::string_view refusal(Block block) {
   if (block.empty() || block[0]->kind != StmtKind::kRaise) return {};
-  const Expr* error = block[0]->exprs.empty() ? nullptr : block[0]->exprs[0];
-  if (error && error->kind == ExprKind::kCall) error = error->items[0];
+  const Expr* error = raised_error(*block[0]);
   if (!error || error->text.ends_with("ImportError") || error->text == "ModuleNotFoundError")
     return {};
   return error->text;
@@ -377,14 +357,24 @@ bool is_constant(const Expr* expression, Ref value) {
 }  // namespace
 
 void Interpreter::doubt_assigned(Block block) {
-  for (const auto& [name, given, owner] : blocks_.of(block).assigned) {
-    Ref object = owner.empty() ? nullptr : find_name(owner);
-    Ref value = owner.empty() ? find_name(name) : own_value(object, name);
+  for (const auto& [place, given] : blocks_.of(block).assigned) {
+    Ref value = value_at(place);
     if (!value || value->doubted || is_constant(given, value)) continue;
     Ref other = doubt(value);
-    if (other == value) continue;
-    owner.empty() ? bind(name, other) : void(set_attribute(object, name, other));
+    if (other != value) set_at(place, other);
   }
+}
+
+Ref Interpreter::value_at(const BlockFacts::Place& place) {
+  return place.owner.empty() ? find_name(place.name)
+                             : own_value(find_name(place.owner), place.name);
+}
+
+void Interpreter::set_at(const BlockFacts::Place& place, Ref value) {
+  if (place.owner.empty())
+    bind(place.name, value);
+  else if (Ref owner = find_name(place.owner))
+    set_attribute(owner, place.name, value);
 }
 
 Ref Interpreter::doubt(Ref value) {
@@ -510,16 +500,14 @@ Flow Interpreter::execute_else(const Stmt& loop, Round& round) {
 Flow Interpreter::execute_while(const Stmt& statement) {
   EndlessLoop loop(*this, *statement.exprs[0]);
   Round round(*this);
-  for (int count = 0; count < kMostRounds; count++) {
+  for (size_t count = 0; count < kMostRounds; count++) {
     loop.start_round();
     frames_.back().doubt.left_round = false;
     Ref condition = evaluate(*statement.exprs[0]);
     if (!condition) return Flow::kRaise;
     const auto decided = truth(condition);
     if (!decided) {
-      if (count == 0) {
-        skip(statement.body, statement.line, "condition of a loop");
-      }
+      if (count == 0) skip(statement.body, statement.line, "condition of a loop");
       return Flow::kNext;
     }
     if (!*decided) return execute_else(statement, round);

@@ -87,6 +87,10 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), is_name_character);
 }
 
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
 class Reader {
  public:
   // `cython`: its names, if it is such a module.
@@ -155,6 +159,7 @@ class Reader {
         return;
       const std::string_view name = object_.symbol_name(relocation.symbol());
       has_statements_ |= name == kImportStatement;
+      has_once_ |= name == kOnceFunction;
       slots_.try_emplace(relocation.r_offset,
                          Slot{function_kind(name), defined_at(relocation.symbol())});
     };
@@ -163,11 +168,10 @@ class Reader {
   }
 
   Function function_kind(std::string_view name) const {
-    if (std::find(kImportFunctions.begin(), kImportFunctions.end(), name) != kImportFunctions.end())
-      return Function::kImport;
     const auto is_one_of = [name](const auto& names) {
       return std::find(std::begin(names), std::end(names), name) != std::end(names);
     };
+    if (is_one_of(kImportFunctions)) return Function::kImport;
     if (name == kImportByObject) return Function::kByObject;
     if (name == kImportStatement) return Function::kStatement;
     if (cython_ && name.starts_with(kInternFunctions)) return Function::kIntern;
@@ -275,8 +279,7 @@ class Reader {
       } else if (cython_ && is_vector_load(code, at)) {
         add_load(begin, target);
       } else if (is_load(code, at)) {
-        const auto slot = slots_.find(target);
-        calls_once |= slot != slots_.end() && slot->second.kind == Function::kOnce;
+        calls_once |= has_once_ && is_once(target);
         if (is_first) visit_slot(target);
       } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
                  (code[at - 3] & 0xfb) == 0x48) {
@@ -285,7 +288,7 @@ class Reader {
           add_computed(at, target);
           registers.take_address(code, at, target);
         }
-        taken.push_back(target);
+        if (has_once_) taken.push_back(target);
         const bool in_rdi = code[at - 3] == 0x48 && before == 0x3d;
         if (in_rdi) source_at_ = {at, target};
         if (is_first) visit_definition(target);
@@ -301,6 +304,11 @@ class Reader {
     if (calls_once)
       for (const uint64_t function : taken) visit(function);
     if (cython_) cython_->read_frame(object_, file_, registers.frame());
+  }
+
+  bool is_once(uint64_t address) const {
+    const auto slot = slots_.find(address);
+    return slot != slots_.end() && slot->second.kind == Function::kOnce;
   }
 
   // The text that the call which was added last is given, if it runs that.
@@ -485,16 +493,15 @@ class Reader {
         if (call.kind != Function::kImport && !importers.contains(call.callee)) continue;
         if (call.name.empty()) {
           further.insert(call.caller);
-        } else if (std::find(names.begin(), names.end(), call.name) == names.end()) {
-          names.push_back(call.name);
+        } else {
+          add_once(names, call.name);
         }
       }
       importers.insert(further.begin(), further.end());
     }
     add_names_by_object(names);
     add_names_by_text(names);
-    for (const std::string& name : run_)
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    for (const std::string& name : run_) add_once(names, name);
     return names;
   }
 
@@ -509,8 +516,7 @@ class Reader {
         const Call& text = calls_[i - back];
         if (text.caller != calls_[i].caller || text.kind == kind) break;
         if (text.kind != Function::kText || text.name.empty()) continue;
-        if (std::find(names.begin(), names.end(), text.name) == names.end())
-          names.push_back(text.name);
+        add_once(names, text.name);
         break;
       }
     }
@@ -533,8 +539,8 @@ class Reader {
         const std::string& name = calls_[from].text;
         if (name.empty())
           further.insert(calls_[i].caller);
-        else if (by_wrapper && std::find(names.begin(), names.end(), name) == names.end())
-          names.push_back(name);
+        else if (by_wrapper)
+          add_once(names, name);
       }
       importers.insert(further.begin(), further.end());
     }
@@ -562,6 +568,7 @@ class Reader {
   std::vector<std::pair<uint64_t, uint64_t>> pointers_;  // by where they are stored
   bool pointers_are_read_ = false;
   bool has_statements_ = false;
+  bool has_once_ = false;
   std::unordered_set<uint64_t> visited_;
   std::vector<std::pair<uint64_t, bool>> waiting_;  // functions; whether PyInit
   std::vector<Call> calls_;

@@ -45,6 +45,7 @@ class Interpreter {
  public:
   static constexpr size_t kMostText = 4 << 20;                // bytes of one string
   static constexpr size_t kMostItems = 100'000;               // of one sequence
+  static constexpr size_t kMostRounds = 4096;                 // of one loop
   static constexpr uint64_t kMostMemory = uint64_t{1} << 30;  // bytes of all values, about
 
   Interpreter(Finder& finder, Images& images, const Distributions& distributions,
@@ -308,6 +309,8 @@ class Interpreter {
   void skip(Block block, uint32_t line, std::string_view why, bool only_empty = false);
   Flow execute_in_doubt(const Stmt& statement, bool body);
   void doubt_assigned(Block block);
+  Ref value_at(const BlockFacts::Place& place);
+  void set_at(const BlockFacts::Place& place, Ref value);
   void add_doubt(const BlockFacts& skipped);
   bool forgive_exit();
   std::optional<bool> guess_again(const Expr& condition);
@@ -354,7 +357,6 @@ class Interpreter {
   Ref close(const Consumer& consumer);
   Ref yield(Ref value);
   Ref evaluate_yield(const Expr& expression);
-  bool is_closing(const Raised& raised) const;
 
   // contexts.cc
   Flow execute_with(const Stmt& statement);

@@ -14,25 +14,11 @@
 namespace cohabit::python {
 namespace {
 
-constexpr size_t kMostRounds = 4096;
 constexpr int kMostGenerators = 40;  // that run inside each other
 
-// Whether a `break` or a `return` in a loop's body may end this loop before its `else`.
-bool ends_early(Block body, bool in_other_loop = false) {
-  return std::any_of(body.begin(), body.end(), [&](const Stmt* statement) {
-    const StmtKind kind = statement->kind;
-    if (kind == StmtKind::kReturn || (kind == StmtKind::kBreak && !in_other_loop)) return true;
-    if (kind == StmtKind::kFunction || kind == StmtKind::kClass) return false;
-    const bool loop = kind == StmtKind::kFor || kind == StmtKind::kWhile;
-    const auto in_one = [&](const auto& parts) {
-      return std::any_of(parts.begin(), parts.end(),
-                         [&](const auto& part) { return ends_early(part.body, in_other_loop); });
-    };
-    return ends_early(statement->body, in_other_loop || loop) ||
-           ends_early(statement->orelse, in_other_loop) ||
-           ends_early(statement->finally, in_other_loop) || in_one(statement->handlers) ||
-           in_one(statement->cases);
-  });
+// Whether it is the end of a generator that is closed.
+bool is_closing(const Raised& raised) {
+  return raised.left || (raised.type && raised.type->name == "GeneratorExit");
 }
 
 // Takes what stands behind `size` out of the list, for as long as it lives.
@@ -93,10 +79,6 @@ Flow Interpreter::run_generator(Iterator* generator, const Taker& take, Asking a
   return consumer.flow;
 }
 
-bool Interpreter::is_closing(const Raised& raised) const {
-  return raised.left || (raised.type && raised.type->name == "GeneratorExit");
-}
-
 Ref Interpreter::yield(Ref value) {
   Consumer* consumer = frames_.back().consumer;
   if (!consumer || consumer->flow != Flow::kNext) return opaque_;
@@ -146,7 +128,7 @@ Ref Interpreter::evaluate_yield(const Expr& expression) {
   if (!value) return nullptr;
   if (expression.kind == ExprKind::kYield) return yield(value);
   Iterator* inner = as<Iterator>(value, Type::kIterator);
-  if (inner && inner->function && !inner->items) {
+  if (inner && inner->is_generator()) {
     Ref result = opaque_;
     const Taker pass_on = [this](Ref item) { return yield(item) ? Flow::kNext : Flow::kRaise; };
     const Flow flow = run_generator(inner, pass_on, Asking::kContext, &result);
@@ -249,7 +231,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     return assign(*statement.exprs[0], item) ? execute(statement.body) : Flow::kRaise;
   };
   Iterator* iterator = as<Iterator>(iterable, Type::kIterator);
-  if (iterator && iterator->function && !iterator->items) {
+  if (iterator && iterator->is_generator()) {
     const uint64_t guesses = guesses_;
     const Flow flow = run_generator(iterator, take);
     if (flow == Flow::kBreak) return Flow::kNext;
@@ -282,7 +264,8 @@ Flow Interpreter::loop_over_unknown(const Stmt& statement) {
   if (!assign(*statement.exprs[0], opaque())) return Flow::kRaise;
   skip(statement.body, statement.line, "what a loop goes over");
   // Who looks for something in what is there mostly finds it, and ends the loop.
-  if (!ends_early(statement.body)) return execute(statement.orelse);
+  const BlockFacts& facts = blocks_.of(statement.body);
+  if (!facts.returns && !facts.leaves_loop) return execute(statement.orelse);
   skip(statement.orelse, statement.line, "what a loop goes over");
   return Flow::kNext;
 }

@@ -217,10 +217,8 @@ Ref call_partial(I& in, Ref self, const A& a) {
   if (!function) return in.opaque();
   const Sequence* given = sequence_of(partial->names.get("args"));
   A all(in.arena());
-  all.open = a.open;
   if (given) all.positional.assign(given->items.begin(), given->items.end());
-  all.positional.insert(all.positional.end(), a.positional.begin(), a.positional.end());
-  all.keywords.assign(a.keywords.begin(), a.keywords.end());
+  all.add(a);
   if (const auto* keywords = as<Dict>(partial->names.get("keywords"), Type::kDict))
     for (const auto& [name, value] : keywords->items)
       if (const std::string_view* text = text_of(name); text && !a.get(SIZE_MAX, *text))
@@ -230,9 +228,7 @@ Ref call_partial(I& in, Ref self, const A& a) {
 
 Ref model_defaultdict(I& in, Ref self, const A& a) {
   A rest(in.arena());
-  if (!a.positional.empty()) rest.positional.assign(a.positional.begin() + 1, a.positional.end());
-  rest.keywords.assign(a.keywords.begin(), a.keywords.end());
-  rest.open = a.open;
+  rest.add(a, 1);
   Ref made = model_dict(in, self, rest);
   Ref factory = a.get(0);
   if (Dict* dict = as<Dict>(made, Type::kDict); dict && factory && factory->type != Type::kNone)
@@ -322,7 +318,7 @@ Ref model_filter(I& in, Ref, const A& a) {
 
 Ref any_all(I& in, const A& a, bool wanted) {
   if (auto* generator = as<Iterator>(a.get(0), Type::kIterator);
-      generator && generator->function && !generator->items && !generator->is_left) {
+      generator && generator->is_generator() && !generator->is_left) {
     bool sure = true, is_there = false;
     const Flow flow = in.each(generator, [&](Ref item) {
       const auto decided = in.truth(item);

@@ -112,6 +112,7 @@ struct Call {
   const RE2* pattern = nullptr;
   std::string_view text;
 };
+using Groups = std::vector<re2::StringPiece>;  // the whole first
 
 // Of `re.match(pattern, text, flags=0)`, and of `pattern.match(text)`: self is the pattern then.
 // The text is the last of `count` arguments. Nothing: not known.
@@ -137,7 +138,7 @@ Ref group_value(I& in, const re2::StringPiece& group) {
   return group.data() ? in.constant({group.data(), group.size()}) : in.none();
 }
 
-Ref make_match(I& in, const Call& call, const std::vector<re2::StringPiece>& groups) {
+Ref make_match(I& in, const Call& call, const Groups& groups) {
   Instance* result = in.instance_of("Match");
   Sequence* all = in.list({}, Type::kTuple);
   for (const re2::StringPiece& group : groups) all->items.push_back(group_value(in, group));
@@ -155,7 +156,7 @@ Ref match(I& in, Ref self, const A& a, RE2::Anchor anchor) {
   const auto call = read_call(self, a, 1);
   if (!call) return in.opaque();
   const int count = call->pattern->NumberOfCapturingGroups() + 1;
-  std::vector<re2::StringPiece> groups(static_cast<size_t>(count));
+  Groups groups(static_cast<size_t>(count));
   const re2::StringPiece text(call->text.data(), call->text.size());
   if (!call->pattern->Match(text, 0, text.size(), anchor, groups.data(), count)) return in.none();
   return make_match(in, *call, groups);
@@ -183,30 +184,37 @@ Ref re_compile(I& in, Ref, const A& a) {
   return result;
 }
 
-// All places, none of which is empty; nothing: not known.
-std::optional<std::vector<std::vector<re2::StringPiece>>> find_all(const Call& call) {
+// A call, and all places that it finds, none of which is empty.
+struct Found {
+  Call call;
+  std::vector<Groups> places;
+};
+
+// Nothing: not known.
+std::optional<Found> find_all(const std::optional<Call>& given) {
+  if (!given) return std::nullopt;
+  const Call& call = *given;
   const int count = call.pattern->NumberOfCapturingGroups() + 1;
-  std::vector<std::vector<re2::StringPiece>> found;
+  Found found{call, {}};
   const re2::StringPiece text(call.text.data(), call.text.size());
   size_t scanned = 0;
   for (size_t at = 0; at <= text.size();) {
     scanned += text.size() - at;
     if (scanned > kMostScanned) return std::nullopt;
-    std::vector<re2::StringPiece> groups(static_cast<size_t>(count));
+    Groups groups(static_cast<size_t>(count));
     if (!call.pattern->Match(text, at, text.size(), RE2::UNANCHORED, groups.data(), count)) break;
     if (groups[0].empty()) return std::nullopt;
     at = static_cast<size_t>(groups[0].data() - text.data()) + groups[0].size();
-    found.push_back(std::move(groups));
+    found.places.push_back(std::move(groups));
   }
   return found;
 }
 
 Ref re_findall(I& in, Ref self, const A& a) {
-  const auto call = read_call(self, a, 1);
-  const auto found = call ? find_all(*call) : std::nullopt;
+  const auto found = find_all(read_call(self, a, 1));
   if (!found) return in.opaque();
   Sequence* result = in.list({});
-  for (const auto& groups : *found) {
+  for (const Groups& groups : found->places) {
     const auto text = [&](size_t i) {
       return groups[i].data() ? group_value(in, groups[i]) : in.string("");
     };
@@ -222,46 +230,45 @@ Ref re_findall(I& in, Ref self, const A& a) {
 }
 
 Ref re_finditer(I& in, Ref self, const A& a) {
-  const auto call = read_call(self, a, 1);
-  const auto found = call ? find_all(*call) : std::nullopt;
+  const auto found = find_all(read_call(self, a, 1));
   if (!found) return in.opaque();
   Sequence* result = in.list({});
-  for (const auto& groups : *found) in.append(result, make_match(in, *call, groups));
+  for (const Groups& groups : found->places) in.append(result, make_match(in, found->call, groups));
   return in.iterator_over(result);
 }
 
 // The pieces between, with the groups of what stands between them.
 Ref re_split(I& in, Ref self, const A& a) {
-  const auto call = a.positional.size() < 3 ? read_call(self, a, 1) : std::nullopt;
-  const auto found = call ? find_all(*call) : std::nullopt;
+  const auto found = find_all(a.positional.size() < 3 ? read_call(self, a, 1) : std::nullopt);
   if (!found) return in.opaque();
   Sequence* result = in.list({});
+  const std::string_view text = found->call.text;
   size_t at = 0;
-  for (const auto& groups : *found) {
-    const auto begin = static_cast<size_t>(groups[0].data() - call->text.data());
-    in.append(result, in.constant(call->text.substr(at, begin - at)));
+  for (const Groups& groups : found->places) {
+    const auto begin = static_cast<size_t>(groups[0].data() - text.data());
+    in.append(result, in.constant(text.substr(at, begin - at)));
     for (size_t i = 1; i < groups.size(); i++) in.append(result, group_value(in, groups[i]));
     at = begin + groups[0].size();
   }
-  in.append(result, in.constant(call->text.substr(at)));
+  in.append(result, in.constant(text.substr(at)));
   return result;
 }
 
 // By a text without references to groups.
 Ref re_sub(I& in, Ref self, const A& a) {
-  const auto call = read_call(self, a, 2);
-  const auto found = call ? find_all(*call) : std::nullopt;
-  const auto* by = call ? as<Str>(a.get(a.positional.size() - 2), Type::kStr) : nullptr;
-  if (!found || !by || by->text.find('\\') != by->text.npos) return in.opaque();
+  const auto found = find_all(read_call(self, a, 2));
+  const auto* by = found ? as<Str>(a.get(a.positional.size() - 2), Type::kStr) : nullptr;
+  if (!by || by->text.find('\\') != by->text.npos) return in.opaque();
   std::string result;
+  const std::string_view text = found->call.text;
   size_t at = 0;
-  for (const auto& groups : *found) {
-    const auto begin = static_cast<size_t>(groups[0].data() - call->text.data());
-    result.append(call->text.substr(at, begin - at)).append(by->text);
+  for (const Groups& groups : found->places) {
+    const auto begin = static_cast<size_t>(groups[0].data() - text.data());
+    result.append(text.substr(at, begin - at)).append(by->text);
     at = begin + groups[0].size();
     if (result.size() > I::kMostText) return in.opaque();
   }
-  return in.string(result.append(call->text.substr(at)));
+  return in.string(result.append(text.substr(at)));
 }
 
 Sequence* groups_of(Ref self) {

@@ -283,10 +283,10 @@ bool has_text(const std::vector<Region>& data, std::string_view wanted) {
 
 // By the module that its code shares objects by, since 0.28; before, by what its import statements
 // call, which handwritten code may call too; what mypyc makes is read likewise.
-bool is_of_cython(const elf::Object& object, const std::vector<Region>& data) {
+bool is_of_cython(const elf::Object& object, const std::vector<Region>& data, bool mypyc) {
   if (!imports_symbol(object, "PyImport_ImportModuleLevelObject"))
     return has_text(data, kCythonRuntime);
-  return is_of_mypyc(data) || has_text(data, "cython") || has_text(data, "__pyx_");
+  return mypyc || has_text(data, "cython") || has_text(data, "__pyx_");
 }
 
 }  // namespace
@@ -295,8 +295,8 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
   Collector out;
   const Regions regions(object, file);
   const std::vector<Region> data = regions.data();
-  const bool cython = is_of_cython(object, data);
   const bool mypyc = is_of_mypyc(data);
+  const bool cython = is_of_cython(object, data, mypyc);
   out.result.compiled_python = cython;
   for (const Region& region : data) {
     const std::string_view text = region.bytes.text();

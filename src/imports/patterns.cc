@@ -37,9 +37,8 @@ Flow Interpreter::execute_match(const Stmt& statement) {
 
 // Which case it is from the one on that could be, is not known.
 Flow Interpreter::skip_cases(const Stmt& statement, size_t first) {
-  for (size_t i = first; i < statement.cases.size(); i++) {
+  for (size_t i = first; i < statement.cases.size(); i++)
     skip(statement.cases[i].body, statement.line, "match");
-  }
   return Flow::kNext;
 }
 

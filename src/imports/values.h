@@ -7,6 +7,8 @@
 // point into it too, or into source that lives as long.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory_resource>
 #include <optional>
@@ -217,6 +219,15 @@ struct Arguments {
   Arguments(Arena& arena, std::initializer_list<Ref> values)
       : positional(values, &arena), keywords(&arena) {}
 
+  // Behind those that are there, without the first `left_out`.
+  void add(const Arguments& others, size_t left_out = 0) {
+    const auto first = others.positional.begin() +
+                       static_cast<std::ptrdiff_t>(std::min(left_out, others.positional.size()));
+    positional.insert(positional.end(), first, others.positional.end());
+    keywords.insert(keywords.end(), others.keywords.begin(), others.keywords.end());
+    open |= others.open;
+  }
+
   Ref get(size_t position, std::string_view keyword = "") const {
     if (position < positional.size()) return positional[position];
     for (const auto& [name, value] : keywords)
@@ -232,12 +243,11 @@ struct Iterator : Value {
   Sequence* items = nullptr;     // all of them, once they are known
   size_t next = 0;               // of `items`
   bool is_left = false;          // the generator has run, up to some yield
+  bool is_generator() const { return function && !items; }
   explicit Iterator(Arena& arena) : Value(Type::kIterator), arguments(arena) {}
   Iterator(Arena& arena, Function* of, const Arguments& given) : Iterator(arena) {
     function = of;
-    arguments.positional.assign(given.positional.begin(), given.positional.end());
-    arguments.keywords.assign(given.keywords.begin(), given.keywords.end());
-    arguments.open = given.open;
+    arguments.add(given);
   }
 };
 
