@@ -58,6 +58,15 @@ target_link_libraries(cohabit_archive INTERFACE cohabit_zstd
   $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${COHABIT_ARCHIVE_SHARED},${COHABIT_ARCHIVE}>
   $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,${COHABIT_ZSTD_SHARED},${COHABIT_ZSTD}>)
 
+# XXH3, compiled into the file that uses it.
+find_path(COHABIT_XXHASH_INCLUDE xxhash.h)
+if(NOT COHABIT_XXHASH_INCLUDE)
+  message(FATAL_ERROR "xxhash.h is missing: install it (Debian: apt-get install libxxhash-dev), "
+                      "or let `scripts/setup build` install all that the build needs")
+endif()
+add_library(cohabit_xxhash INTERFACE)
+target_include_directories(cohabit_xxhash SYSTEM INTERFACE ${COHABIT_XXHASH_INCLUDE})
+
 # Deflated members of wheels.
 cohabit_static_library(zlib zlib.h libz.a zlib1g-dev)
 target_link_libraries(cohabit_zlib INTERFACE ${COHABIT_ZLIB})

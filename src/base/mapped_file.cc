@@ -14,9 +14,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <mutex>
 
+#include "base/known_words.h"
 #include "base/pages.h"
 #include "base/touch_log.h"
 
@@ -133,16 +135,23 @@ int take_slot(void* data, uint64_t size) {
   return slot;
 }
 
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 }  // namespace
 
 struct MappedFile::Extracts {
   std::mutex mutex;                    // plans are made on a thread of their own
   std::map<std::string, Words> known;  // by kind
+  KnownWords* all = nullptr;           // of other files too, and of other runs
+  KnownWords::File file;
 };
 
 MappedFile::MappedFile() = default;
 
-Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* log) {
+Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* log,
+                                   KnownWords* words) {
   struct stat status{};
   if (fstat(fd, &status) != 0) return fail("cannot stat " + name + ": " + std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return fail(name + " is not a regular file");
@@ -156,6 +165,9 @@ Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* lo
   }
   file.data_ = data;
   file.extracts_ = std::make_unique<Extracts>();
+  file.extracts_->all = words;
+  file.extracts_->file = {status.st_dev, status.st_ino, file.size_, nanoseconds(status.st_mtim),
+                          nanoseconds(status.st_ctim)};
   install_handlers(log != nullptr);
   file.slot_ = take_slot(data, file.size_);
   file.log_ = log;
@@ -176,7 +188,10 @@ MappedFile::Words MappedFile::extract(const std::string& kind,
     if (const auto at = extracts_->known.find(kind); at != extracts_->known.end())
       return at->second;
   }
-  const Words words = work_out(kind, read);
+  KnownWords* all = extracts_->all;
+  const auto known = all ? all->find(extracts_->file, kind) : std::nullopt;
+  const Words words = known ? *known : work_out(kind, read);
+  if (all && !known && !damaged()) all->add(extracts_->file, kind, words);
   const std::lock_guard lock(extracts_->mutex);
   return extracts_->known.try_emplace(kind, words).first->second;
 }

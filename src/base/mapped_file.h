@@ -12,13 +12,16 @@
 
 namespace cohabit {
 
+class KnownWords;
 class TouchLog;
 
 class MappedFile {
  public:
   // Maps `fd` (not consumed). `name` is for messages. An empty file gives empty bytes().
-  // `log`, if given, outlives it and gets what is read of it.
-  static Result<MappedFile> map(int fd, const std::string& name, TouchLog* log = nullptr);
+  // `log`, if given, outlives it and gets what is read of it; `words`, if given, outlives it and is
+  // what is known of extract().
+  static Result<MappedFile> map(int fd, const std::string& name, TouchLog* log = nullptr,
+                                KnownWords* words = nullptr);
 
   MappedFile();
   MappedFile(MappedFile&& other) noexcept : MappedFile() { swap(other); }

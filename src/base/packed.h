@@ -53,6 +53,7 @@ class Unpacker {
   // Whether everything could be read, and nothing is left.
   bool is_whole() const { return !failed_ && rest_.empty(); }
   bool failed() const { return failed_; }
+  size_t left() const { return rest_.size(); }
 
  private:
   uint64_t fail() {

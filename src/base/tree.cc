@@ -186,6 +186,13 @@ tl::expected<FileStatus, int> Tree::stat(const std::string& path) const {
   return status;
 }
 
+tl::expected<FileStatus, int> Tree::stat(const std::string& path, Neighbours& neighbours) const {
+  if (!root_.empty() || log_ || !can_exist(path)) return stat(path);
+  struct stat status{};
+  if (neighbours.stat(path, status) != 0) return tl::unexpected(errno);
+  return to_status(status);
+}
+
 tl::expected<FileStatus, int> Tree::find_status(const std::string& path) const {
   if (root_.empty()) {
     if (!can_exist(path)) return tl::unexpected(ENOENT);
@@ -220,7 +227,7 @@ Result<MappedFile> Tree::map(const std::string& path) const {
 }
 
 Result<MappedFile> Tree::map(int fd, const std::string& path) const {
-  return MappedFile::map(fd, path, log_ && log_->wants_pages() ? log_ : nullptr);
+  return MappedFile::map(fd, path, log_ && log_->wants_pages() ? log_ : nullptr, words_);
 }
 
 std::optional<std::string> Tree::read_text(const std::string& path, uint64_t limit) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "base/neighbours.h"
 #include "base/result.h"
 
 namespace cohabit {
@@ -47,8 +48,14 @@ class Tree {
   std::string current_directory() const;
   // Everything that is asked from now on is noted; the log outlives the tree and its maps.
   void set_log(TouchLog* log) { log_ = log; }
+  bool has_log() const { return log_ != nullptr; }
+  // What is known of files that are mapped from now on; outlives the tree and its maps.
+  void set_words(KnownWords* words) { words_ = words; }
+  KnownWords* words() const { return words_; }
   // Follows symlinks. The error is errno (ENOENT, EACCES, ENOTDIR, ELOOP, ...).
   tl::expected<FileStatus, int> stat(const std::string& path) const;
+  // The same of many files in turn.
+  tl::expected<FileStatus, int> stat(const std::string& path, Neighbours& neighbours) const;
   // A file descriptor (O_RDONLY|O_CLOEXEC) or errno; the caller closes it. Only regular files are
   // opened: a directory gives EISDIR (what ld.so meets when it reads one), anything else ENXIO.
   tl::expected<int, int> open(const std::string& path) const;
@@ -77,6 +84,7 @@ class Tree {
   std::string root_;       // without a trailing slash; empty for this machine
   std::string directory_;  // of a bundle
   TouchLog* log_ = nullptr;
+  KnownWords* words_ = nullptr;
 };
 
 }  // namespace cohabit

@@ -20,8 +20,7 @@ namespace cohabit {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kTick = 2 * kSecond;  // the coarsest clock of a file system that is in use
-constexpr size_t kMostSaid = 1 << 20;   // of a file in /proc
+constexpr size_t kMostSaid = 1 << 20;  // of a file in /proc
 
 int64_t nanoseconds(const timespec& time) {
   return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
@@ -48,7 +47,8 @@ int64_t WatchedFiles::now() {
   return nanoseconds(time);
 }
 
-WatchedFiles::State WatchedFiles::look(const std::string& path, uint8_t asked) {
+WatchedFiles::State WatchedFiles::look(const std::string& path, uint8_t asked,
+                                       Neighbours& neighbours) {
   State state;
   state.asked = asked;
   if (path.empty() || path.find('\0') != std::string::npos) {
@@ -57,7 +57,7 @@ WatchedFiles::State WatchedFiles::look(const std::string& path, uint8_t asked) {
   }
   if ((asked & kLinks) != 0) state.more = links_of(path);
   struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) {
+  if (neighbours.stat(path, status) != 0) {
     state.error = errno;
     return state;
   }
@@ -84,11 +84,12 @@ bool WatchedFiles::is_same(const State& before, const State& now) {
 
 std::optional<WatchedFiles> WatchedFiles::of(const TouchLog& log, int64_t start) {
   WatchedFiles result;
+  Neighbours neighbours;
   for (const auto& [path, touched] : log.paths_so_far()) {
     const unsigned asked = (touched.listed ? kNames : 0u) |
                            (touched.ranges.empty() ? 0u : kContent) |
                            (touched.resolved ? kLinks : 0u);
-    State state = look(path, static_cast<uint8_t>(asked));
+    State state = look(path, static_cast<uint8_t>(asked), neighbours);
     if (state.changed >= start - kTick) return std::nullopt;
     // A directory cannot be opened as a file, and a link may lead nowhere.
     const bool may_differ = S_ISDIR(state.mode) || touched.resolved;
@@ -106,9 +107,10 @@ bool WatchedFiles::is_unchanged() const {
   std::atomic<bool> same = true;
   together((entries.size() + kPart - 1) / kPart, [&](size_t part) {
     const size_t end = std::min(entries.size(), (part + 1) * kPart);
+    Neighbours neighbours;
     for (size_t i = part * kPart; i < end && same; i++) {
       const auto& [path, state] = *entries[i];
-      if (!is_same(state, look(path, state.asked))) same = false;
+      if (!is_same(state, look(path, state.asked, neighbours))) same = false;
     }
   });
   return same;
@@ -116,6 +118,7 @@ bool WatchedFiles::is_unchanged() const {
 
 // What both have been asked is looked at once more, for all that either was asked.
 bool WatchedFiles::add(const WatchedFiles& others) {
+  Neighbours neighbours;
   for (const auto& [path, state] : others.files_) {
     const auto [known, fresh] = files_.try_emplace(path, state);
     if (fresh || known->second.asked == state.asked) {
@@ -123,10 +126,10 @@ bool WatchedFiles::add(const WatchedFiles& others) {
       continue;
     }
     const uint8_t asked = known->second.asked | state.asked;
-    if (!is_same(state, look(path, state.asked)) ||
-        !is_same(known->second, look(path, known->second.asked)))
+    if (!is_same(state, look(path, state.asked, neighbours)) ||
+        !is_same(known->second, look(path, known->second.asked, neighbours)))
       return false;
-    known->second = look(path, asked);
+    known->second = look(path, asked, neighbours);
   }
   return true;
 }

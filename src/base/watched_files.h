@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "base/neighbours.h"
 #include "base/packed.h"
 #include "base/touch_log.h"
 
@@ -25,6 +26,7 @@ class WatchedFiles {
   // before.
   static std::optional<WatchedFiles> of(const TouchLog& log, int64_t start);
   static int64_t now();
+  static constexpr int64_t kTick = 2'000'000'000;  // the coarsest clock of a file system in use
 
   bool is_unchanged() const;
   // Together with others; false: they contradict each other.
@@ -44,7 +46,7 @@ class WatchedFiles {
     std::string more;                   // where links lead; what /proc and /sys say
   };
   using Entry = std::map<std::string, State>::value_type;
-  static State look(const std::string& path, uint8_t asked);
+  static State look(const std::string& path, uint8_t asked, Neighbours& neighbours);
   static bool is_same(const State& before, const State& now);
 
   std::map<std::string, State> files_;  // by path as it was asked for

@@ -73,11 +73,13 @@ Result<int> doctor(DoctorOptions options) {
   }
   const auto configuration = configure(options);
   if (!configuration) return tl::unexpected<Error>(configuration.error());
+  KnownWords words;
   Tree tree(options.root);
   if (auto good = tree.check_root(); !good) return tl::unexpected<Error>(good.error());
   if (bundle) bundle->prepare(tree);
   // Of another file tree nothing is kept.
   options.cache = options.cache && options.root.empty() && !bundle;
+  if (options.cache) tree.set_words(&words);
   auto report = examine(options, tree);
   if (!report)
     return tl::unexpected<Error>(bundle ? bundle->explained(report.error()) : report.error());
@@ -149,8 +151,8 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
   command->add_option("--loads", options->loads, "Write what is loaded, as a table");
   command->add_option("--bindings", options->bindings, "Write every symbol binding, as a table");
   command->add_flag("--no-cache{false}", options->cache,
-                    "Work out anew what imports open, and keep nothing for the next run (also "
-                    "COHABIT_NO_CACHE=1)");
+                    "Work out anew what imports open and what files hold, and keep nothing for the "
+                    "next run (also COHABIT_NO_CACHE=1)");
   command->add_option("--output", options->output, "Write the report to this file");
   command->callback([options, &exit_code] { exit_code = exit_code_of(check_and_run(*options)); });
 }

@@ -13,6 +13,7 @@
 #include "cli/asked_modules.h"
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
+#include "cli/lasting.h"
 #include "cli/recorded.h"
 #include "facts/python/interpreter.h"
 #include "facts/trace/recorded_machine.h"
@@ -199,11 +200,13 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   else
     return tl::unexpected<Error>(gpu.error());
   report.gpu = about.gpu;
-  if (options.cache) world.kept = KeptPlans::open(*world.python, world.distributions);
-  if (auto done = prepare_gpu(options, about.gpu, world); !done) return done;
+  if (options.cache) begin_kept(world);
   if (subject.program) about.first_directory = subject.program->directory;
   AboutEnvironment facts(world, std::move(about));
+  if (options.cache) world.kept = KeptPlans::open(*world.python, world.distributions);
+  if (auto done = prepare_gpu(options, *report.gpu, world); !done) return done;
   if (subject.program) {
+    ready(world);
     const Sequence planned = plan_program(world, *subject.program, environment);
     facts.add_to(report);
     return examine_one(options, world, planned, report);
@@ -212,8 +215,10 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     const ExaminedModules modules = find_examined_modules(world);
     if (modules.all().empty()) say("{}\n", no_framework_in(world.python->prefix));
     if (!modules.unpaired().empty()) report.unknowns.push_back(modules.unpaired());
+    ready(world);
     return examine_orders(world, modules, environment, report, &facts);
   }
+  ready(world);
   const Sequence planned = plan_sequence(world, subject.imports, environment);
   facts.add_to(report);
   return examine_one(options, world, planned, report);
@@ -250,11 +255,12 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree, S
     return fail("--assume-gpu is for what is not run: leave --trace and --replay out");
   if (recorded && !options.plan.empty())
     return fail("--plan is for what is not run: leave --trace out");
-  World world(tree);
+  Lasting<World> lasting(tree);
+  World& world = *lasting;
   report::Report report;
   auto done = recorded ? examine_recorded(options, *subject, world, report)
                        : examine_planned(options, *subject, world, report);
-  if (world.kept) world.kept->save();
+  save_kept(world);
   if (!done) return tl::unexpected<Error>(done.error());
   report.environment = world.python ? world.python->prefix : "";
   report.python = world.python ? world.python->version : "";

@@ -219,7 +219,9 @@ Result<void> add_judgement(World& world, const Sequence& sequence, sim::Simulati
 // Judges processes one after the other on another core, while those that follow are simulated.
 class JudgedInTurn {
  public:
-  JudgedInTurn(World& world, report::Report& report) : world_(world), report_(report) {}
+  // `about`: may be null; is added to the report before the first judgement is.
+  JudgedInTurn(World& world, report::Report& report, AboutEnvironment* about)
+      : world_(world), report_(report), about_(about) {}
 
   // `elsewhere`: null, or a sequence to be taken in place of the one in `planned`.
   Result<void> add(PlannedOrder planned, const Sequence* elsewhere = nullptr) {
@@ -240,6 +242,7 @@ class JudgedInTurn {
   }
 
   Result<void> finish() {
+    add_about();
     while (!turns_.empty())
       if (auto done = finish_one(); !done) return done;
     return {};
@@ -256,6 +259,7 @@ class JudgedInTurn {
 
   // Adds the oldest to the report.
   Result<void> finish_one() {
+    add_about();
     Turn& turn = turns_.front();
     auto done = add_judgement(world_, *turn.sequence, *turn.planned.simulation, turn.judging.get(),
                               report_, {});
@@ -263,8 +267,13 @@ class JudgedInTurn {
     return done;
   }
 
+  void add_about() {
+    if (AboutEnvironment* about = std::exchange(about_, nullptr)) about->add_to(report_);
+  }
+
   World& world_;
   report::Report& report_;
+  AboutEnvironment* about_;
   std::mutex one_at_a_time_;
   std::deque<Turn> turns_;
 };
@@ -305,13 +314,12 @@ Result<void> examine_orders(World& world, const ExaminedModules& modules,
   Progress progress(1 + orders.size() - all.size());
   progress.step(fmt::format("import each of {}", fmt::join(all, ", ")));
   plans.for_each({all}, [](size_t, size_t) {}, about);
-  if (about) about->add_to(report);
   // New files wait until nothing is judged: those of the first few are read before that.
   constexpr size_t kReadAhead = 3;
   std::deque<std::unique_ptr<sim::Simulation>> ahead;
   for (size_t i = 0; i < orders.size() && orders[i].size() == 1 && i < kReadAhead; i++)
     ahead.push_back(simulate(world, world, plans.alone(orders[i][0])));
-  JudgedInTurn judged(world, report);
+  JudgedInTurn judged(world, report, about);
   for (const std::vector<std::string>& order : orders) {
     if (order.size() > 1) {
       progress.step(fmt::format("import {}", fmt::join(order, "; import ")));

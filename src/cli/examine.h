@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/kept_index.h"
 #include "cli/kept_plans.h"
+#include "cli/kept_words.h"
 #include "cli/program.h"
 #include "facts/cuda/gpu_host.h"
 #include "facts/host/machine.h"
@@ -34,6 +36,9 @@ namespace cohabit {
 // time.
 struct ProcessTools {
   explicit ProcessTools(const Tree& files) : images(files), captures(images) {}
+  IndexedFiles indexed() { return {index_file, images, bindings}; }
+
+  MappedFile index_file;  // before what may read in it
   Images images;
   sim::BindingCache bindings;
   std::optional<sim::LaterOpens> later;  // of processes that are planned; nothing: no Python
@@ -46,12 +51,19 @@ struct ProcessTools {
 // Facts that all processes of one environment share, and the tools of the thread that has it.
 struct World : ProcessTools {
   explicit World(const Tree& files) : ProcessTools(files), tree(files) {}
+  // For Lasting. What was read of maps is noted when they are given back.
+  bool may_stay() const { return !tree.has_log(); }
+  // Waits for what goes on in other threads.
+  void settle();
+
   const Tree& tree;
   std::optional<Interpreter> python;
   Distributions distributions;
   Machine machine;
   std::mutex planned;                      // while several threads plan: of what follows
   std::unique_ptr<KeptPlans> kept;         // of earlier runs; null: none are used
+  std::unique_ptr<KeptWords> words;        // likewise, of the tree
+  std::unique_ptr<KeptIndex> index;        // likewise, of the world's own images; to be waited for
   std::set<std::string> variables_sought;  // by the code that was planned so far
 };
 
@@ -108,6 +120,12 @@ struct LaterImports {
 };
 LaterImports find_later_imports(const World& world, const python::PlanRequest& program,
                                 const python::Plan& plan);
+// Takes what earlier runs have kept of the environment's files, part of it in another thread:
+// nothing is asked of the world's images and bindings before ready().
+void begin_kept(World& world);
+void ready(World& world);
+// Keeps what this run has come to know.
+void save_kept(World& world);
 // From here on processes are examined as on a machine with a GPU: what is opened after the imports
 // too. `driver_is_there`: ld.so finds its libraries; else others stand in for them.
 Result<void> assume_gpu(World& world, bool driver_is_there);

@@ -174,7 +174,7 @@ void add_fix_command(CLI::App& app, int& exit_code) {
   command->add_flag("--verify", options->verify,
                     "Run what the first repair is for in child processes, repaired");
   command->add_flag("--no-cache{false}", options->cache,
-                    "Work out anew what imports open, and keep nothing");
+                    "Work out anew what imports open and what files hold, and keep nothing");
   command->add_option("--write", options->write,
                       "Write the first repair to this file, for `cohabit run --repair FILE`");
   command->callback([options, &exit_code] { exit_code = exit_code_of(fix(*options)); });

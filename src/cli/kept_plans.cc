@@ -1,27 +1,11 @@
 #include "cli/kept_plans.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <vector>
 
-#include "base/descriptor.h"
-#include "base/paths.h"
-#include "base/sha256.h"
-#include "base/variables.h"
-#include "cli/arguments.h"
+#include "cli/kept_files.h"
 #include "imports/plan_bytes.h"
-#include "version.h"
 
 namespace cohabit {
 namespace {
@@ -30,32 +14,10 @@ constexpr std::string_view kFormat = "cohabit plans 3\n";
 constexpr size_t kMostPlans = 32;  // of one environment
 constexpr uint64_t kLargestFile = uint64_t{32} << 20;
 constexpr uint64_t kLargestCache = uint64_t{128} << 20;  // all files together
-constexpr size_t kDigest = 64;                           // letters
-
-std::string digest(std::string_view text) {
-  return hexadecimal(sha256(Bytes(text)));
-}
 
 void pack_list(Packer& packer, const std::vector<std::string>& list) {
   packer.number(list.size());
   for (const std::string& text : list) packer.text(text);
-}
-
-// Another build may plan otherwise: the command itself, or the library that Python has loaded.
-void pack_ourselves(Packer& packer) {
-  packer.text(COHABIT_VERSION);
-  packer.number(::geteuid());
-  Dl_info info{};
-  struct stat status{};
-  if (::dladdr(reinterpret_cast<const void*>(&pack_ourselves), &info) == 0 || !info.dli_fname)
-    return;
-  const bool is_library =
-      ::stat(info.dli_fname, &status) == 0 && std::strstr(info.dli_fname, ".so");
-  if (!is_library && ::stat("/proc/self/exe", &status) != 0) return;
-  for (const int64_t number :
-       {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
-        int64_t{status.st_size}, int64_t{status.st_mtim.tv_sec}, int64_t{status.st_mtim.tv_nsec}})
-    packer.number(static_cast<uint64_t>(number));
 }
 
 void pack_interpreter(Packer& packer, const Interpreter& python) {
@@ -111,74 +73,7 @@ std::string digest_of(const python::PlanRequest& request) {
     packer.text(name);
     packer.text(value);
   }
-  return digest(packer.bytes());
-}
-
-// XDG_CACHE_HOME if it is absolute, else ~/.cache, as the base directory specification has it.
-std::string cache_directory() {
-  const VariableMap variables = own_variables("");
-  if (!variable_of(variables, "COHABIT_NO_CACHE").empty()) return "";
-  std::string base = variable_of(variables, "XDG_CACHE_HOME");
-  if (!base.starts_with('/')) {
-    base = variable_of(variables, "HOME");
-    if (!base.starts_with('/')) return "";
-    base += "/.cache";
-  }
-  return base + "/cohabit/plans";
-}
-
-// Ours alone: nobody else has had a hand in it.
-std::optional<std::string> read_own(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
-  const Descriptor descriptor(fd);
-  struct stat status{};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
-      (status.st_mode & 077) != 0 || static_cast<uint64_t>(status.st_size) > kLargestFile)
-    return std::nullopt;
-  std::string text(static_cast<size_t>(status.st_size), '\0');
-  size_t at = 0;
-  while (at < text.size()) {
-    const ssize_t count = ::read(fd, text.data() + at, text.size() - at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return std::nullopt;
-    at += static_cast<size_t>(count);
-  }
-  return text;
-}
-
-bool write_own(const std::string& path, std::string_view text) {
-  std::string partial = path + ".XXXXXX";
-  const int fd = ::mkostemp(partial.data(), O_CLOEXEC);  // 0600
-  if (fd < 0) return false;
-  const bool written = write_all(fd, text);
-  if (::close(fd) == 0 && written && std::rename(partial.c_str(), path.c_str()) == 0) return true;
-  ::unlink(partial.c_str());
-  return false;
-}
-
-// The oldest go, and what a run that was killed has left.
-void make_room(const std::string& directory) {
-  namespace fs = std::filesystem;
-  struct File {
-    fs::file_time_type time;
-    uint64_t size;
-    fs::path path;
-  };
-  std::vector<File> files;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_regular_file(ignored))
-      files.push_back({it->last_write_time(ignored), it->file_size(ignored), it->path()});
-  }
-  std::sort(files.begin(), files.end(),
-            [](const File& a, const File& b) { return a.time > b.time; });
-  uint64_t total = 0;
-  for (const File& file : files) {
-    total += file.size;
-    if (total > kLargestCache) fs::remove(file.path, error);
-  }
+  return digest_of_text(packer.bytes());
 }
 
 }  // namespace
@@ -190,27 +85,25 @@ KeptPlans::KeptPlans(std::string file, std::string key)
 
 std::unique_ptr<KeptPlans> KeptPlans::open(const Interpreter& python,
                                            const Distributions& distributions) {
-  const std::string directory = cache_directory();
+  const std::string directory = kept_directory("plans");
   if (directory.empty()) return nullptr;
   Packer packer;
   pack_ourselves(packer);
   packer.text(Tree().current_directory());
   pack_interpreter(packer, python);
   for (const Distribution& one : distributions.all()) pack_distribution(packer, one);
-  const std::string key = digest(packer.bytes());
+  const std::string key = digest_of_text(packer.bytes());
   std::unique_ptr<KeptPlans> plans(
-      new KeptPlans(fmt::format("{}/{}", directory, digest(python.prefix)), key));
+      new KeptPlans(fmt::format("{}/{}", directory, digest_of_text(python.prefix)), key));
   plans->read();
   return plans;
 }
 
-// The file: what it is, a digest of the rest, the key, the files, the plans.
+// The key, the files, the plans.
 void KeptPlans::read() {
-  const std::optional<std::string> text = read_own(file_);
-  if (!text || !text->starts_with(kFormat)) return;
-  const std::string_view rest = std::string_view(*text).substr(kFormat.size());
-  if (rest.size() < kDigest || digest(rest.substr(kDigest)) != rest.substr(0, kDigest)) return;
-  Unpacker unpacker(rest.substr(kDigest));
+  const std::optional<std::string> text = read_kept(file_, kFormat, kLargestFile);
+  if (!text) return;
+  Unpacker unpacker(*text);
   if (unpacker.text() != key_) return;
   WatchedFiles files = WatchedFiles::unpack(unpacker);
   Plans plans;
@@ -253,9 +146,13 @@ void KeptPlans::begin_saving() {
                         [this, plans = plans_] { write(plans); });
 }
 
+void KeptPlans::wait() {
+  if (writing_.valid()) writing_.get();
+}
+
 void KeptPlans::save() {
   begin_saving();
-  if (writing_.valid()) writing_.get();
+  wait();
 }
 
 void KeptPlans::write(const Plans& plans) const {
@@ -272,12 +169,8 @@ void KeptPlans::write(const Plans& plans) const {
     packer.text(of);
     packer.text(plans.at(std::string(of)));
   }
-  if (packer.bytes().size() + kFormat.size() + kDigest > kLargestFile) return;
-  const std::string directory = directory_of(file_);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (write_own(file_, std::string(kFormat) + digest(packer.bytes()) + packer.bytes()))
-    make_room(directory);
+  if (packer.bytes().size() < kLargestFile / 2)
+    replace_kept(file_, kFormat, packer.bytes(), kLargestCache);
 }
 
 }  // namespace cohabit

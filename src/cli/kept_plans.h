@@ -37,6 +37,7 @@ class KeptPlans {
   void forget(const python::PlanRequest& request);
   // Writes them down, if there are new ones, while the caller goes on.
   void begin_saving();
+  void wait();  // until they are written
   // All are written down when it returns.
   void save();
 

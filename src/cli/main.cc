@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cli/lasting.h"
 #include "cohabit/cohabit.h"
 
 namespace {
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   constexpr int kStep = 64 << 20;
   mallopt(M_TOP_PAD, kStep);
 #endif
+  cohabit::process_ends_with_command = true;
   const int status = cohabit_main(argc, argv);
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
   std::fprintf(stderr, "cohabit: cannot write to standard output: %s\n", std::strerror(errno));

@@ -7,6 +7,7 @@
 
 #include "cli/arguments.h"
 #include "cli/asked_modules.h"
+#include "cli/lasting.h"
 #include "cli/loaded_files.h"
 #include "cli/order_plans.h"
 #include "facts/trace/recorded_machine.h"
@@ -46,7 +47,7 @@ class RepairCase {
  public:
   RepairCase(const RepairRequest& request, const Tree& tree)
       : request_(request),
-        world_(tree),
+        lasting_(tree),
         variables_(own_variables(request.root)),
         plans_(world_, variables_) {}
 
@@ -84,7 +85,8 @@ class RepairCase {
   std::vector<std::string> ids_of(const std::vector<std::string>& causes) const;
 
   const RepairRequest& request_;
-  World world_;
+  Lasting<World> lasting_;
+  World& world_ = *lasting_;
   std::map<std::string, std::string> variables_;
   OrderPlans plans_;
   std::optional<AboutEnvironment> about_;  // nothing: nobody asked
@@ -153,11 +155,13 @@ Result<void> RepairCase::prepare() {
   if (auto found = find_environment(world_, request_.environment); !found) return found;
   world_.machine =
       read_machine(world_.tree, world_.python->elf_machine, "", world_.python->elf_interpreter);
-  if (request_.cache && request_.root.empty())
-    world_.kept = KeptPlans::open(*world_.python, world_.distributions);
+  const bool uses_kept = request_.cache && request_.root.empty();
+  if (uses_kept) begin_kept(world_);
   EnvironmentOptions about;
   about.variables = variables_;
   if (request_.effects) about_.emplace(world_, std::move(about));
+  if (uses_kept) world_.kept = KeptPlans::open(*world_.python, world_.distributions);
+  ready(world_);
   plan_all();
   planned_ = orders_.size();
   return {};
@@ -333,7 +337,7 @@ report::RepairReport RepairCase::run() {
     orders_.erase(orders_.begin() + static_cast<ptrdiff_t>(planned_), orders_.end());
     result = search();
   }
-  if (world_.kept) world_.kept->save();
+  save_kept(world_);
   report::RepairReport report;
   report.environment = world_.python ? world_.python->prefix : "";
   report.python = world_.python ? world_.python->version : "";
@@ -359,7 +363,9 @@ report::RepairReport RepairCase::run() {
 }  // namespace
 
 Result<report::RepairReport> find_repairs(const RepairRequest& request) {
-  const Tree tree(request.root);
+  KnownWords words;
+  Tree tree(request.root);
+  if (request.cache && request.root.empty()) tree.set_words(&words);
   if (auto good = tree.check_root(); !good) return tl::unexpected<Error>(good.error());
   RepairCase repair_case(request, tree);
   if (auto ready = repair_case.prepare(); !ready) return tl::unexpected<Error>(ready.error());

@@ -80,7 +80,30 @@ Result<void> choose_whole_environment(World& world, const std::string& place) {
   return check_whole(world.python->prefix);
 }
 
+void begin_kept(World& world) {
+  world.index = KeptIndex::open(world.python->prefix, world.indexed());
+  if (KnownWords* words = world.tree.words())
+    world.words = KeptWords::open(world.python->prefix, *words);
+}
+
+void ready(World& world) {
+  if (world.index) world.index->wait();
+}
+
+void World::settle() {
+  if (index) index->wait();
+  if (kept) kept->wait();
+  images.settle();
+}
+
+void save_kept(World& world) {
+  if (world.kept) world.kept->save();
+  if (world.words) world.words->save();
+  if (world.index) world.index->save();
+}
+
 Result<void> assume_gpu(World& world, bool driver_is_there) {
+  ready(world);
   world.later->assume_gpu();
   if (driver_is_there) return {};
   auto libraries = assume_driver(world.images, world.machine.elf_machine);

@@ -156,8 +156,7 @@ void Judge::group(const std::vector<Candidate>& candidates) {
 bool Judge::is_significant(const Binding& binding) const {
   const elf::Object& elf = process_.image(binding.to).elf;
   const uint8_t bind = elf.symbols[binding.definition].bind();
-  return bind == elf::STB_GLOBAL ||
-         (bind == elf::STB_WEAK && elf.symbol_name(binding.definition).substr(0, 2) != "_Z");
+  return bind == elf::STB_GLOBAL || (bind == elf::STB_WEAK && !elf.is_mangled(binding.definition));
 }
 
 // C names are known to belong together when the provider has a good part of the library that they
@@ -313,9 +312,8 @@ std::optional<CaptureFacts::Functions> Judge::functions_of_both(size_t index) {
     const bool is_unclear = symbol.type() == elf::STT_GNU_IFUNC || symbol.type() == elf::STT_NOTYPE;
     if ((symbol.type() != elf::STT_FUNC && !is_unclear) || symbol.st_shndx == elf::SHN_UNDEF)
       continue;
-    const std::string_view text = own.symbol_name(i);
-    if (text.starts_with("_Z") != is_cpp) continue;
-    const NameId name = images.find_name(text);
+    if (own.is_mangled(i) != is_cpp) continue;
+    const NameId name = images.find_name(own.symbol_name(i));
     if (name == kNone || !in_family(index, name)) continue;
     uint32_t at = images.first_definition(name);
     while (at != kNone && images.definition(at).image != provider) at = images.definition(at).next;

@@ -8,7 +8,8 @@ std::vector<ImageId> ClosureDefiners::find_definers(ImageId image,
   for (const ImageId member : closure) inside[member] = true;
   const auto& references = images_[image].references;
   std::vector<ImageId> definers(references.size(), kNone);
-  for (size_t slot = 0; slot < references.size(); slot++)
+  for (size_t slot = 0; slot < references.size(); slot++) {
+    if (!images_.has_several(references[slot].name)) continue;
     for (uint32_t at = images_.first_definition(references[slot].name); at != kNone;
          at = images_.definition(at).next) {
       const ImageId definer = images_.definition(at).image;
@@ -16,6 +17,7 @@ std::vector<ImageId> ClosureDefiners::find_definers(ImageId image,
       definers[slot] = definers[slot] == kNone ? definer : kSeveral;
       if (definers[slot] == kSeveral) break;
     }
+  }
   return definers;
 }
 
@@ -47,8 +49,9 @@ const std::vector<uint32_t>& ClosureDefiners::Closure::places_with_others(
 
 ClosureDefiners::Closure& ClosureDefiners::of(ImageId image, const std::vector<ImageId>& closure) {
   const auto [known, fresh] = known_.try_emplace(image);
-  if (fresh || known->second.images != closure)
-    known->second = Closure(closure, find_definers(image, closure));
+  const size_t now = images_.definition_count();
+  if (fresh || known->second.images != closure || known->second.definition_count != now)
+    known->second = Closure(closure, find_definers(image, closure), now);
   return known->second;
 }
 

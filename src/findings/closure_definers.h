@@ -22,11 +22,16 @@ class ClosureDefiners {
   };
   struct Closure {
     Closure() = default;
-    Closure(std::vector<ImageId> in_order, std::vector<ImageId> by_slot)
-        : images(std::move(in_order)), definers(std::move(by_slot)) {}
+    Closure(std::vector<ImageId> in_order, std::vector<ImageId> by_slot, size_t all_definitions)
+        : images(std::move(in_order)),
+          definers(std::move(by_slot)),
+          definition_count(all_definitions) {}
 
-    std::vector<ImageId> images;             // in lookup order
-    std::vector<ImageId> definers;           // by slot of references: one image, kNone or kSeveral
+    std::vector<ImageId> images;  // in lookup order
+    // By slot of references: one image, kNone or kSeveral; kNone also where there is no other
+    // definition than the one that was bound.
+    std::vector<ImageId> definers;
+    size_t definition_count = 0;             // of the images when that was so
     std::unordered_map<uint32_t, Own> owns;  // by slot: what a lookup in the closure gave
 
     // The places, rising, at which somebody else may define what was bound: of what the image's

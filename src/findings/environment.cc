@@ -30,13 +30,14 @@ bool is_repackaged(const Distribution& distribution) {
 
 std::vector<ChangedFile> find_changed(const EnvironmentCase& examined) {
   std::vector<ChangedFile> changed;
+  Neighbours neighbours;
   const std::vector<InstalledFiles::Row>& rows = examined.files.rows();
   for (uint32_t i = 0; i < rows.size(); i++) {
     const RecordRow& record = rows[i].record;
     const Distribution& owner = examined.owner(rows[i]);
     if (!is_compared(record.path) || !owner.editable.empty() || is_repackaged(owner)) continue;
     const std::string path = examined.files.path_of(rows[i]);
-    const auto status = examined.tree.stat(path);
+    const auto status = examined.tree.stat(path, neighbours);
     if (!status) {
       // "No permission" is not "not there".
       if (status.error() == ENOENT || status.error() == ENOTDIR) changed.push_back({i, true, 0});

@@ -14,7 +14,7 @@ bool is_c_definition(const elf::Object& elf, uint32_t index) {
   if (symbol.type() != elf::STT_FUNC && symbol.type() != elf::STT_OBJECT &&
       symbol.type() != elf::STT_GNU_IFUNC)
     return false;
-  return elf.symbol_name(index).substr(0, 2) != "_Z";
+  return !elf.is_mangled(index);
 }
 
 }  // namespace

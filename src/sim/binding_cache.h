@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/packed.h"
+#include "base/sections.h"
 #include "sim/bindings.h"
 
 namespace cohabit::sim {
@@ -29,9 +31,19 @@ class BindingCache {
   // The earlier relocation of `image` whose relevant scope equals that of `scope`; null if none.
   const Relocation* find(ImageId image, const std::vector<ImageId>& scope, bool lazy) const;
   void add(ImageId image, const std::vector<ImageId>& scope, Relocation relocation);
+  // References that all relocations have bound together.
+  size_t size() const { return size_; }
+
+  // All of it, for a later run that takes the index of the same images (Images::give_index).
+  // `sections` refers to it.
+  void give(Packer& packer, SectionWriter& sections) const;
+  // What give has written. Looks at all numbers before it believes them; false: they do not fit,
+  // and nothing is known. `sections` is of memory that outlives this and what it gives.
+  bool take(const Images& images, Unpacker& unpacker, SectionReader& sections);
 
  private:
   static constexpr size_t kMostPerImage = 16;
+  size_t size_ = 0;
   std::unordered_map<ImageId, std::vector<Relocation>> relocations_;
 };
 

@@ -35,25 +35,25 @@ void Bindings::close() {
   if (runs_.back().count == 0) runs_.pop_back();
 }
 
-void Bindings::start(ObjectId from, uint32_t call, const HugeVector<Reference>& references) {
+void Bindings::start(ObjectId from, uint32_t call, ReferenceList references) {
   close();
   open_ = std::make_shared<BoundReferences>();
-  runs_.push_back({from, call, end_, 0, &references, open_, {}, false, {}});
+  runs_.push_back({from, call, end_, 0, references, open_, {}, false, {}});
 }
 
-void Bindings::begin(ObjectId from, uint32_t call, const HugeVector<Reference>& references) {
+void Bindings::begin(ObjectId from, uint32_t call, ReferenceList references) {
   start(from, call, references);
   split_ = false;
   open_->entries.reserve(references.size());  // growing copies, room costs nothing
 }
 
-void Bindings::begin_again(ObjectId from, uint32_t call, const HugeVector<Reference>& references,
+void Bindings::begin_again(ObjectId from, uint32_t call, ReferenceList references,
                            std::shared_ptr<const BoundReferences> bound,
                            std::vector<ObjectId> providers) {
   close();
   repeating_ = true;
   runs_.push_back(
-      {from, call, end_, 0, &references, std::move(bound), std::move(providers), true, {}});
+      {from, call, end_, 0, references, std::move(bound), std::move(providers), true, {}});
 }
 
 uint16_t Bindings::provider_index(ObjectId to, ImageId image) {
@@ -71,8 +71,7 @@ uint16_t Bindings::provider_index(ObjectId to, ImageId image) {
   return place.index;
 }
 
-void Bindings::add(const Binding& binding, ImageId image, const HugeVector<Reference>& references,
-                   bool again) {
+void Bindings::add(const Binding& binding, ImageId image, ReferenceList references, bool again) {
   if (repeating_ && runs_.back().from == binding.from) {
     size_ += runs_.back().own.back().to == kNone;
     runs_.back().own.back() = {binding.to, binding.definition};

@@ -11,10 +11,12 @@
 #include <optional>
 #include <vector>
 
+#include "base/column.h"
 #include "world/images.h"
 
 namespace cohabit::sim {
 
+using ReferenceList = std::span<const Reference>;
 using ObjectId = uint32_t;  // index into Simulation::objects(); ids are never reused
 
 // ld.so bound a reference of `from` to the definition in `to`.
@@ -37,7 +39,7 @@ struct BoundReferences {
     RefKind kind;
     bool again;  // depends on more than the scope: whoever repeats this looks it up again
   };
-  HugeVector<Entry> entries;
+  Column<Entry> entries;
   std::vector<ImageId> images;         // the providers, in the order in which they are met
   std::vector<uint32_t> first_places;  // by provider: its first entry that is not `again`, or kNone
   std::vector<uint32_t> again;         // the places of such entries, rising
@@ -52,7 +54,7 @@ class Bindings {
     uint32_t call;
     uint32_t first;  // index of the binding at place 0
     uint32_t count;  // of the places that were come to
-    const HugeVector<Reference>* references;
+    ReferenceList references;
     std::shared_ptr<const BoundReferences> bound;
     std::vector<ObjectId> providers;  // as BoundReferences::images; kNone: none is needed here
     // What a repeated run has in place of the entries that are `again`. kNone: nothing is bound.
@@ -64,7 +66,7 @@ class Bindings {
     std::vector<Own> own;
 
     Binding binding(const BoundReferences::Entry& entry, ObjectId to, uint32_t definition) const {
-      return {from, to, (*references)[entry.slot].symbol, definition, entry.slot, entry.kind, call};
+      return {from, to, references[entry.slot].symbol, definition, entry.slot, entry.kind, call};
     }
     // Below `count`.
     std::optional<Binding> at(uint32_t place) const;
@@ -99,15 +101,14 @@ class Bindings {
   }
 
   // A relocation begins. `references`: those of from's image, which stay where they are.
-  void begin(ObjectId from, uint32_t call, const HugeVector<Reference>& references);
+  void begin(ObjectId from, uint32_t call, ReferenceList references);
   // One that is like an earlier one. `providers`: as bound->images, kNone where this process has
   // none.
-  void begin_again(ObjectId from, uint32_t call, const HugeVector<Reference>& references,
+  void begin_again(ObjectId from, uint32_t call, ReferenceList references,
                    std::shared_ptr<const BoundReferences> bound, std::vector<ObjectId> providers);
   // One more binding; where none of `from` and `call` has begun, that begins. `image`: that of
   // `binding.to`.
-  void add(const Binding& binding, ImageId image, const HugeVector<Reference>& references,
-           bool again);
+  void add(const Binding& binding, ImageId image, ReferenceList references, bool again);
   // In a repeated relocation: the next of the entries that are `again` has been come to, and what
   // is added is bound in its place.
   void begin_own();
@@ -141,7 +142,7 @@ class Bindings {
         use(run.first + place, run.binding(run.bound->entries[place], one.to, one.definition));
     }
   }
-  void start(ObjectId from, uint32_t call, const HugeVector<Reference>& references);
+  void start(ObjectId from, uint32_t call, ReferenceList references);
   uint16_t provider_index(ObjectId to, ImageId image);
   void close();
 

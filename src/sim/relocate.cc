@@ -195,7 +195,7 @@ Result<void> Simulation::State::bind_again(ObjectId id, const BindingCache::Relo
 }
 
 // The slots of what was found to be missing since then.
-std::vector<uint32_t> Simulation::State::missing_slots(const HugeVector<Reference>& references,
+std::vector<uint32_t> Simulation::State::missing_slots(ReferenceList references,
                                                        size_t first_missing) const {
   std::vector<uint32_t> slots;
   size_t slot = 0;

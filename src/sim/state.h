@@ -99,8 +99,7 @@ struct Simulation::State {
   void bind_waiting(ObjectId id);  // the jump slots that wait
   Result<void> bind(ObjectId from, uint32_t slot, bool lazy);
   void note_binding(ObjectId from, uint32_t slot, RefKind kind, Found found, bool depends_on_more);
-  std::vector<uint32_t> missing_slots(const HugeVector<Reference>& references,
-                                      size_t first_missing) const;
+  std::vector<uint32_t> missing_slots(ReferenceList references, size_t first_missing) const;
 
   // lookup.cc
   ObjectId first_in_scope(ObjectId newest) const;

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <system_error>
+#include <utility>
 
 namespace cohabit {
 namespace {
@@ -26,6 +28,10 @@ bool same_name(Bytes a, Bytes b) {
 constexpr size_t kFirstTableSize = 1 << 12;
 constexpr int kCrowd = 64;  // more different names of one hash than chance brings together
 constexpr uint64_t kManySymbols = 20000, kManyRelocations = 20000;
+
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 size_t slot_of(uint32_t hash, size_t mask) {
   return (hash * size_t{0x9e3779b1u} >> 8) & mask;
@@ -102,6 +108,7 @@ void Images::make_room() {
   hashes_.reserve(kNames);
   heads_.reserve(kNames);
   tails_.reserve(kNames);
+  several_.reserve(kNames);
   definitions_.reserve(kDefinitions);
 }
 
@@ -117,9 +124,17 @@ void Images::read_early(Image& image) {
   }
 }
 
+void Images::settle() const {
+  for (const auto& image : images_)
+    if (image->early.valid()) image->early.wait();
+}
+
 const Images::Probe& Images::open(const std::string& path, uint16_t machine) {
   const auto found = probes_.find(path);
-  if (found != probes_.end()) return found->second;
+  if (found != probes_.end()) {
+    if (found->second.image != kNone) images_[found->second.image]->foreseen = false;
+    return found->second;
+  }
   return probes_.emplace(path, look_at(path, machine)).first->second;
 }
 
@@ -132,6 +147,7 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
   }
   if (const auto known = find(status->id)) {
     probe.image = *known;
+    if (Image& image = *images_[*known]; std::exchange(image.foreseen, false)) image.path = path;
     return probe;
   }
   if (S_ISDIR(status->mode)) {
@@ -146,14 +162,21 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
   auto map = tree_.map(*fd, path);
   struct statvfs mount{};
   const bool mounted = tree_.root().empty() && ::fstatvfs(*fd, &mount) == 0;
+  struct stat opened{};
+  const bool is_known = ::fstat(*fd, &opened) == 0;
   ::close(*fd);
   if (!map) {
     probe.error = EIO;
     return probe;
   }
   probe = take(path, std::move(*map), status->id, machine);
-  if (probe.image != kNone)
-    images_[probe.image]->no_execution = mounted && (mount.f_flag & ST_NOEXEC);
+  if (probe.image == kNone) return probe;
+  Image& image = *images_[probe.image];
+  image.no_execution = mounted && (mount.f_flag & ST_NOEXEC);
+  if (is_known) {
+    image.modified = nanoseconds(opened.st_mtim);
+    image.changed = nanoseconds(opened.st_ctim);
+  }
   return probe;
 }
 
@@ -168,7 +191,7 @@ Images::Probe Images::take(const std::string& path, MappedFile map, FileId file,
   image->file_size = map.bytes().size();
   image->map = std::move(map);
   image->elf = elf::parse(image->map.bytes());
-  read_early(*image);
+  if (!is_taking_) read_early(*image);
   const std::lock_guard lock(changes_);
   probe.image = static_cast<ImageId>(images_.size());
   by_file_[file.inode * 31 + file.device].push_back(probe.image);
@@ -208,7 +231,7 @@ std::optional<ImageId> Images::find(FileId file) const {
 }
 
 std::string_view Images::name(NameId id) const {
-  return names_[id].c_string(0).value_or(std::string_view());
+  return text_at(names_[id]).c_string(0).value_or(std::string_view());
 }
 
 void Images::resize_table(size_t size) {
@@ -220,36 +243,38 @@ void Images::resize_table(size_t size) {
     while (table[at].id != kNone) at = (at + 1) & mask;
     table[at] = {hashes_[id], id};
   }
-  table_ = std::move(table);
+  table_.take(std::move(table));
 }
 
 void Images::prefetch(uint32_t hash) const {
   if (!table_.empty()) __builtin_prefetch(&table_[slot_of(hash, table_.size() - 1)]);
 }
 
-NameId Images::intern(uint32_t hash, Bytes name) {
+NameId Images::intern(uint32_t hash, Place place) {
   if ((names_.size() + 1) * 4 > table_.size() * 3)
     resize_table(std::max(table_.size() * 2, kFirstTableSize));
   const size_t mask = table_.size() - 1;
   size_t at = slot_of(hash, mask);
+  const Bytes name = text_at(place);
   int alike = 0;
   for (; table_[at].id != kNone; at = (at + 1) & mask) {
     if (table_[at].hash != hash) continue;
-    if (same_name(names_[table_[at].id], name)) return table_[at].id;
+    if (same_name(text_at(names_[table_[at].id]), name)) return table_[at].id;
     if (++alike == kCrowd) break;
   }
   const auto id = static_cast<NameId>(names_.size());
   if (alike < kCrowd) {
-    table_[at] = {hash, id};
+    table_.change(at) = {hash, id};
   } else {
     const auto [known, added] = crowded_.emplace(name.c_string(0).value_or(std::string_view()), id);
     if (!added) return known->second;
     crowded_ids_.push_back(id);
   }
-  names_.push_back(name);
+  names_.push_back(place);
   hashes_.push_back(hash);
   heads_.push_back(kNone);
   tails_.push_back(kNone);
+  several_.push_back(false);
   return id;
 }
 
@@ -279,15 +304,16 @@ void Images::add_definition(ImageId id, uint32_t symbol, uint32_t hash,
   const Image& image = *images_[id];
   const Sym entry = image.elf.symbols[symbol];
   if (!can_be_definition(entry)) return;
-  const NameId name = intern(hash, image.elf.strings.from(entry.st_name));
+  const NameId name = intern(hash, {id, entry.st_name});
   if (symbol < symbol_names.size()) symbol_names[symbol] = name;
   const auto index = static_cast<uint32_t>(definitions_.size());
   definitions_.push_back(
       {id, symbol, kNone, version_of(image, symbol), definition_flags(image.elf, entry, symbol)});
   if (heads_[name] == kNone) {
-    heads_[name] = index;
+    heads_.change(name) = index;
   } else {
-    definitions_[tails_[name]].next = index;
+    definitions_.change(tails_[name]).next = index;
+    several_[name] = true;
   }
   tails_[name] = index;
 }
@@ -351,9 +377,10 @@ void Images::index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names) {
 // Gives the references their names and versions. A symbol's own definition usually has the name
 // already; but its stored hash may lie, and then ld.so does not find it, so the hash that was
 // computed from the name decides.
-void Images::name_references(Image& image, std::vector<NameId>& symbol_names) {
+void Images::name_references(ImageId id, std::vector<NameId>& symbol_names) {
   constexpr size_t kFar = 32, kNear = 16;
-  HugeVector<Reference>& references = image.references;
+  Image& image = *images_[id];
+  HugeVector<Reference>& references = image.own_references;
   const auto known_name = [&](const Reference& reference) {
     return reference.symbol < symbol_names.size() ? symbol_names[reference.symbol] : kNone;
   };
@@ -376,9 +403,10 @@ void Images::name_references(Image& image, std::vector<NameId>& symbol_names) {
       continue;
     }
     const uint32_t text = image.elf.symbols[reference.symbol].st_name;
-    reference.name = intern(reference.name, image.elf.strings.from(text));
+    reference.name = intern(reference.name, {id, text});
     if (reference.symbol < symbol_names.size()) symbol_names[reference.symbol] = reference.name;
   }
+  image.references = references;
 }
 
 void Images::index_versions(Image& image) {
@@ -390,6 +418,7 @@ void Images::index(ImageId id) {
   Image& image = *images_[id];
   if (image.indexed) return;
   const std::lock_guard lock(changes_);
+  if (is_kept_) make_own();
   image.indexed = true;
   index_versions(image);
   const uint64_t symbol_count = hashed_symbol_count(image.elf);
@@ -401,13 +430,13 @@ void Images::index(ImageId id) {
     index_sysv_hash(id, symbol_names);
   }
   References references = image.early.valid() ? image.early.get() : read_references(image.elf);
-  image.references = std::move(references.list);
+  image.own_references = std::move(references.list);
   image.own_static_tls = references.own_static_tls;
   image.unexpected = references.unexpected;
   image.unexpected_lazily = references.unexpected_lazily;
   image.index_defects.insert(image.index_defects.end(), references.defects.begin(),
                              references.defects.end());
-  name_references(image, symbol_names);
+  name_references(id, symbol_names);
 }
 
 }  // namespace cohabit

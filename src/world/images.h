@@ -11,12 +11,15 @@
 #include <memory>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "base/huge_pages.h"
+#include "base/column.h"
+#include "base/packed.h"
+#include "base/sections.h"
 #include "base/tree.h"
 #include "facts/elf/object.h"
 #include "world/references.h"
@@ -50,15 +53,18 @@ struct Image {
   std::string real_path;  // links resolved
   FileId file;
   uint64_t file_size = 0;
+  int64_t modified = 0, changed = 0;  // nanoseconds of the clock; 0: of no file of the tree
   MappedFile map;
   elf::Object elf;
-  HugeVector<Reference> references;  // in relocation order
-  std::vector<VersionId> versions;   // by version index, as elf.versions
-  bool own_static_tls = false;       // TPOFF against its own TLS segment
+  std::span<const Reference> references;  // in relocation order
+  std::vector<VersionId> versions;        // by version index, as elf.versions
+  bool own_static_tls = false;            // TPOFF against its own TLS segment
   UnexpectedType unexpected, unexpected_lazily;
   std::vector<elf::Defect> index_defects;  // of its hash table and its references
   bool no_execution = false;               // its file system is mounted so
   bool indexed = false;
+  bool foreseen = false;  // opened for what an earlier run has kept, and not yet else
+  HugeVector<Reference> own_references;      // where they are not kept
   std::vector<elf::Defect> defects() const;  // of the file, and of its references once indexed
   std::future<References> early;  // being read on another core; last, so that it ends first
 };
@@ -89,11 +95,17 @@ class Images {
 
   // Makes references, versions and definitions of the image available. Idempotent.
   void index(ImageId id);
+  // Waits for what is read of files in other threads.
+  void settle() const;
   // All of the above is for one thread. Others may read what this one has indexed; while they do
   // they hold this, and what would change the tables waits.
   std::shared_lock<std::shared_mutex> hold() const { return std::shared_lock(changes_); }
 
   uint32_t first_definition(NameId name) const { return heads_[name]; }
+  // Whether there is more than one: of one name in forty.
+  bool has_several(NameId name) const { return several_[name]; }
+  // Grows with each image that is indexed.
+  size_t definition_count() const { return definitions_.size(); }
   // Told some references ahead, near and nearer, they bring the definitions into the cache.
   void prefetch_name(NameId name) const { __builtin_prefetch(&heads_[name]); }
   void prefetch_definition(NameId name) const {
@@ -106,11 +118,29 @@ class Images {
   // kNone if no indexed image mentions it.
   NameId find_name(std::string_view name) const;
 
+  // All of the above as it is now, for take_index of a later run of this program. `sections` refers
+  // to it. False: it is nothing to be kept, as some of it is of no file, or damaged.
+  bool give_index(Packer& packer, SectionWriter& sections) const;
+  // What give_index has written, before anything is opened. Opens its files, and looks at all
+  // numbers before it believes them. False: a file is not what it was, or the rest does not fit;
+  // then nothing is indexed. `sections` is of memory that outlives this.
+  bool take_index(Unpacker& unpacker, SectionReader& sections);
+
  private:
   // A name is kept as its place in a string table, so that a definition whose hash no other has is
-  // entered without its string ever being read. `hash` is the GNU hash without its lowest bit: the
-  // chains of DT_GNU_HASH keep no more.
-  NameId intern(uint32_t hash, Bytes name);
+  // entered without its string ever being read.
+  struct Place {
+    ImageId image;
+    uint32_t offset;  // in the string table
+  };
+  Bytes text_at(Place place) const { return images_[place.image]->elf.strings.from(place.offset); }
+  // `hash` is the GNU hash without its lowest bit: the chains of DT_GNU_HASH keep no more.
+  NameId intern(uint32_t hash, Place place);
+  void make_own();
+  bool take_images(Unpacker& unpacker, SectionReader& sections);
+  bool take_columns(SectionReader& sections);
+  bool is_consistent() const;
+  void forget_index();
   Probe look_at(const std::string& path, uint16_t machine);
   Probe take(const std::string& path, MappedFile map, FileId file, uint16_t machine);
   std::optional<ImageId> find(FileId file) const;
@@ -123,7 +153,7 @@ class Images {
   void index_gnu_hash(ImageId id, std::vector<NameId>& symbol_names);
   void index_sysv_hash(ImageId id, std::vector<NameId>& symbol_names);
   static void read_early(Image& image);
-  void name_references(Image& image, std::vector<NameId>& symbol_names);
+  void name_references(ImageId id, std::vector<NameId>& symbol_names);
   void index_versions(Image& image);
 
   const Tree& tree_;
@@ -133,20 +163,23 @@ class Images {
   std::unordered_map<std::string, Probe> probes_;
   std::unordered_map<std::string, bool> directories_;
 
-  HugeVector<Bytes> names_;      // by NameId: from the first letter to the end of the table
-  HugeVector<uint32_t> hashes_;  // by NameId
-  HugeVector<uint32_t> heads_;   // by NameId: first definition
+  bool is_taking_ = false;   // take_index is at work
+  bool is_kept_ = false;     // what follows is of an earlier run, and nothing has come to it
+  Column<Place> names_;      // by NameId
+  Column<uint32_t> hashes_;  // by NameId
+  Column<uint32_t> heads_;   // by NameId: first definition
   HugeVector<uint32_t> tails_;
+  std::vector<bool> several_;  // by NameId
   struct Slot {
     uint32_t hash;
     NameId id;
   };
-  HugeVector<Slot> table_;  // open addressing, power of two
+  Column<Slot> table_;  // open addressing, power of two
   // Names made to have one hash would be looked through one by one: from some number on they stand
   // here, by another hash.
   std::unordered_map<std::string_view, NameId> crowded_;
   std::vector<NameId> crowded_ids_;  // rising
-  HugeVector<Definition> definitions_;
+  Column<Definition> definitions_;
 
   struct VersionKey {
     uint32_t hash;

@@ -81,7 +81,7 @@ class Doctor:
         return done.returncode, done.stdout, done.stderr, plan.read_text() if plan.exists() else ""
 
     def files(self) -> list[Path]:
-        return [path for path in self.cache.rglob("*") if path.is_file()]
+        return [path for path in (self.cache / "cohabit" / "plans").glob("*") if path.is_file()]
 
     def kept(self) -> Path:
         """The one file, written by a run whose files are old enough."""

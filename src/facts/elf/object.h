@@ -139,6 +139,11 @@ struct Object {
     return strings.c_string(offset).value_or(std::string_view());
   }
   std::string_view symbol_name(uint32_t index) const { return string(symbols[index].st_name); }
+  // Of C++; the rest of its name is not read.
+  bool is_mangled(uint32_t index) const {
+    const auto start = strings.slice(symbols[index].st_name, 2);
+    return start && start->text() == "_Z";
+  }
   // The version wanted by (undefined) or belonging to (defined) a symbol; null if none.
   const Version* version_of(uint32_t index) const;
 };

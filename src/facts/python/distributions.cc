@@ -315,11 +315,13 @@ void Distributions::read_conda(const std::string& prefix) {
 }
 
 void Distributions::index() {
-  for (uint32_t i = 0; i < all_.size(); i++)
+  for (uint32_t i = 0; i < all_.size(); i++) {
+    by_name_.try_emplace(normal_name(all_[i].name), i);
     for (const std::string& path : all_[i].native_files) {
       std::vector<uint32_t>& owners = by_path_[path];
       if (owners.empty() || owners.back() != i) owners.push_back(i);
     }
+  }
 }
 
 Distributions Distributions::read(const Tree& tree,
@@ -382,10 +384,8 @@ std::vector<const Distribution*> Distributions::owners(const std::string& path) 
 }
 
 const Distribution* Distributions::find(std::string_view name) const {
-  const std::string wanted = normal_name(name);
-  for (const Distribution& distribution : all_)
-    if (normal_name(distribution.name) == wanted) return &distribution;
-  return nullptr;
+  const auto known = by_name_.find(normal_name(name));
+  return known == by_name_.end() ? nullptr : &all_[known->second];
 }
 
 }  // namespace cohabit

@@ -72,6 +72,7 @@ class Distributions {
   std::vector<std::string> problems_;
   std::vector<std::string> leftovers_;
   std::unordered_map<std::string, std::vector<uint32_t>> by_path_;
+  std::unordered_map<std::string, uint32_t> by_name_;  // normal name: the first of them
   mutable std::shared_ptr<const FileIds> ids_;  // made when first needed: one stat for each file
 };
 

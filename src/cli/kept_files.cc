@@ -1,0 +1,153 @@
+#include "cli/kept_files.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "base/paths.h"
+#include "base/sha256.h"
+#include "base/variables.h"
+#include "cli/arguments.h"
+#include "version.h"
+
+namespace cohabit {
+namespace {
+
+// The oldest go, and what a run that was killed has left.
+void make_room(const std::string& directory, uint64_t most) {
+  namespace fs = std::filesystem;
+  struct File {
+    fs::file_time_type time;
+    uint64_t size;
+    fs::path path;
+  };
+  std::vector<File> files;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_regular_file(ignored))
+      files.push_back({it->last_write_time(ignored), it->file_size(ignored), it->path()});
+  }
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.time > b.time; });
+  uint64_t total = 0;
+  for (const File& file : files) {
+    total += file.size;
+    if (total > most) fs::remove(file.path, error);
+  }
+}
+
+// All that is in one.
+std::optional<std::string> read_all(const std::string& path, uint64_t largest) {
+  const Descriptor file(open_kept(path, largest));
+  if (!file.is_open()) return std::nullopt;
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return std::nullopt;
+  std::string text(static_cast<size_t>(status.st_size), '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t count = ::read(file.get(), text.data() + size, text.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return std::nullopt;
+    size += static_cast<size_t>(count);
+  }
+  return text;
+}
+
+constexpr size_t kDigest = 64;  // letters
+
+}  // namespace
+
+std::string kept_directory(const std::string& name) {
+  const VariableMap variables = own_variables("");
+  if (!variable_of(variables, "COHABIT_NO_CACHE").empty()) return "";
+  std::string base = variable_of(variables, "XDG_CACHE_HOME");
+  if (!base.starts_with('/')) {
+    base = variable_of(variables, "HOME");
+    if (!base.starts_with('/')) return "";
+    base += "/.cache";
+  }
+  return base + "/cohabit/" + name;
+}
+
+std::string digest_of_text(std::string_view text) {
+  return hexadecimal(sha256(Bytes(text)));
+}
+
+// The command itself, or the library that Python has loaded.
+void pack_ourselves(Packer& packer) {
+  packer.text(COHABIT_VERSION);
+  packer.number(::geteuid());
+  Dl_info info{};
+  struct stat status{};
+  if (::dladdr(reinterpret_cast<const void*>(&pack_ourselves), &info) == 0 || !info.dli_fname)
+    return;
+  const bool is_library =
+      ::stat(info.dli_fname, &status) == 0 && std::strstr(info.dli_fname, ".so");
+  if (!is_library && ::stat("/proc/self/exe", &status) != 0) return;
+  for (const int64_t number :
+       {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
+        int64_t{status.st_size}, int64_t{status.st_mtim.tv_sec}, int64_t{status.st_mtim.tv_nsec}})
+    packer.number(static_cast<uint64_t>(number));
+}
+
+int open_kept(const std::string& path, uint64_t largest) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return fd;
+  struct stat status{};
+  const bool is_ours = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                       status.st_uid == ::geteuid() && (status.st_mode & 077) == 0 &&
+                       static_cast<uint64_t>(status.st_size) <= largest;
+  if (is_ours) return fd;
+  ::close(fd);
+  return -1;
+}
+
+// The format, a digest of the text, the text.
+std::optional<std::string> read_kept(const std::string& path, std::string_view format,
+                                     uint64_t largest) {
+  std::optional<std::string> text = read_all(path, largest);
+  if (!text || !text->starts_with(format)) return std::nullopt;
+  const std::string_view rest = std::string_view(*text).substr(format.size());
+  if (rest.size() < kDigest || digest_of_text(rest.substr(kDigest)) != rest.substr(0, kDigest))
+    return std::nullopt;
+  text->erase(0, format.size() + kDigest);
+  return text;
+}
+
+bool replace_kept(const std::string& path, std::string_view format, std::string_view text,
+                  uint64_t most) {
+  const std::string digest = digest_of_text(text);
+  return replace_kept(path, most, [&](int fd) {
+    return write_all(fd, format) && write_all(fd, digest) && write_all(fd, text);
+  });
+}
+
+bool replace_kept(const std::string& path, uint64_t most, const std::function<bool(int)>& write) {
+  const std::string directory = directory_of(path);
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  std::string partial = path + ".XXXXXX";
+  const int fd = ::mkostemp(partial.data(), O_CLOEXEC);  // 0600
+  if (fd < 0) return false;
+  const bool written = write(fd);
+  if (::close(fd) == 0 && written && std::rename(partial.c_str(), path.c_str()) == 0) {
+    make_room(directory, most);
+    return true;
+  }
+  ::unlink(partial.c_str());
+  return false;
+}
+
+}  // namespace cohabit

@@ -1,0 +1,82 @@
+#include "cli/kept_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/descriptor.h"
+#include "base/packed.h"
+#include "base/sections.h"
+#include "base/watched_files.h"
+#include "cli/kept_files.h"
+
+namespace cohabit {
+namespace {
+
+constexpr std::string_view kFormat = "cohabit index 1";
+constexpr uint64_t kLargestFile = uint64_t{256} << 20;
+constexpr uint64_t kLargestCache = uint64_t{768} << 20;  // all files together
+constexpr size_t kWorthwhile = 20000;                    // references that were bound
+
+}  // namespace
+
+KeptIndex::KeptIndex(std::string path, std::string key, IndexedFiles files)
+    : path_(std::move(path)), key_(std::move(key)), files_(files), start_(WatchedFiles::now()) {}
+
+std::unique_ptr<KeptIndex> KeptIndex::open(const std::string& prefix, IndexedFiles files) {
+  const std::string directory = kept_directory("index");
+  if (directory.empty()) return nullptr;
+  Packer packer;
+  packer.text(kFormat);
+  pack_ourselves(packer);
+  std::unique_ptr<KeptIndex> index(new KeptIndex(
+      fmt::format("{}/{}", directory, digest_of_text(prefix)), packer.bytes(), files));
+  index->taking_ =
+      std::async(std::launch::async | std::launch::deferred, [&index = *index] { index.take(); });
+  return index;
+}
+
+void KeptIndex::wait() {
+  if (taking_.valid()) taking_.get();
+}
+
+void KeptIndex::take() {
+  const Descriptor file(open_kept(path_, kLargestFile));
+  if (!file.is_open()) return;
+  auto map = MappedFile::map(file.get(), path_);
+  if (!map) return;
+  files_.file = std::move(*map);
+  MappedFile::populate(files_.file.bytes());
+  auto sections = SectionReader::open(files_.file.bytes(), key_);
+  if (!sections || files_.file.damaged()) return;
+  Unpacker unpacker(sections->next_text());
+  if (sections->failed() || !files_.images.take_index(unpacker, *sections)) return;
+  taken_images_ = files_.images.size();
+  if (files_.bindings.take(files_.images, unpacker, *sections))
+    taken_bindings_ = files_.bindings.size();
+}
+
+// Two changes within one tick of a file system's clock look like one.
+bool KeptIndex::is_old_enough() const {
+  for (ImageId id = 0; id < files_.images.size(); id++)
+    if (files_.images[id].changed >= start_ - WatchedFiles::kTick) return false;
+  return true;
+}
+
+void KeptIndex::save() {
+  wait();
+  const size_t now = files_.bindings.size();
+  const bool is_more = files_.images.size() > taken_images_ || now > taken_bindings_ * 21 / 20;
+  if (now < kWorthwhile || !is_more || !is_old_enough()) return;
+  Packer packer;
+  SectionWriter content;
+  if (!files_.images.give_index(packer, content)) return;
+  files_.bindings.give(packer, content);
+  SectionWriter sections;
+  sections.add(std::span<const char>(packer.bytes()));
+  sections.add(content);
+  if (sections.size() > kLargestFile) return;
+  replace_kept(path_, kLargestCache, [&](int fd) { return sections.write(fd, key_); });
+}
+
+}  // namespace cohabit

@@ -1,0 +1,52 @@
+#include "cli/kept_words.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/packed.h"
+#include "base/watched_files.h"
+#include "cli/kept_files.h"
+
+namespace cohabit {
+namespace {
+
+constexpr std::string_view kFormat = "cohabit words 1\n";
+constexpr uint64_t kLargestFile = uint64_t{16} << 20;
+constexpr uint64_t kLargestCache = uint64_t{64} << 20;  // all files together
+
+}  // namespace
+
+KeptWords::KeptWords(std::string path, std::string key, KnownWords& words)
+    : path_(std::move(path)), key_(std::move(key)), words_(words), start_(WatchedFiles::now()) {}
+
+std::unique_ptr<KeptWords> KeptWords::open(const std::string& prefix, KnownWords& words) {
+  const std::string directory = kept_directory("words");
+  if (directory.empty()) return nullptr;
+  Packer packer;
+  pack_ourselves(packer);
+  std::unique_ptr<KeptWords> kept(new KeptWords(
+      fmt::format("{}/{}", directory, digest_of_text(prefix)), packer.bytes(), words));
+  if (auto text = read_kept(kept->path_, kFormat, kLargestFile)) {
+    Unpacker unpacker(*text);
+    if (unpacker.text() == kept->key_) {
+      const size_t at = text->size() - unpacker.left();
+      (void)words.unpack(std::move(*text), at);
+    }
+  }
+  return kept;
+}
+
+void KeptWords::save() const {
+  if (!words_.has_new()) return;
+  for (const bool with_unasked : {true, false}) {
+    Packer packer;
+    packer.text(key_);
+    words_.pack(packer, start_ - WatchedFiles::kTick, with_unasked);
+    if (packer.bytes().size() > kLargestFile / 2) continue;
+    replace_kept(path_, kFormat, packer.bytes(), kLargestCache);
+    return;
+  }
+}
+
+}  // namespace cohabit
