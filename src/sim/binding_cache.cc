@@ -97,13 +97,13 @@ bool is_consistent(const Images& images, ImageId image, const BindingCache::Relo
                   std::count(one.scope.begin(), one.scope.end(), bound.images[i]) == 0)
       return false;
   }
-  bool are = true;
   size_t again = 0;
   for (const BoundReferences::Entry& entry : bound.entries) {
-    are &= (entry.slot < slots) & (entry.provider < bound.images.size()) & is_entry(entry);
+    if (!is_entry(entry) || entry.slot >= slots || entry.provider >= bound.images.size())
+      return false;
     again += entry.again;
   }
-  return are && again == bound.again.size() &&
+  return again == bound.again.size() &&
          std::all_of(bound.again.begin(), bound.again.end(),
                      [&](uint32_t place) { return bound.entries[place].again; });
 }

@@ -178,7 +178,7 @@ bool Images::is_consistent() const {
   const auto is_definition = [&](const Definition& one) {
     const bool forward = one.next == kNone || (one.next > at && one.next < definitions);
     at++;
-    return forward & (one.image < images) & (one.version <= versions);
+    return forward && one.image < images && one.version <= versions;
   };
   return all(names_, [&](const Place& place) { return place.image < images; }) &&
          all(heads_, [&](uint32_t head) { return leads(head, definitions); }) &&
@@ -186,7 +186,7 @@ bool Images::is_consistent() const {
          all(definitions_, is_definition) &&
          std::all_of(images_.begin(), images_.end(), [&](const auto& image) {
            return all(image->references, [&](const Reference& reference) {
-             return (reference.name < names) & (reference.version <= versions) &
+             return reference.name < names && reference.version <= versions &&
                     is_reference(reference);
            });
          });
