@@ -1,10 +1,15 @@
-// The time of day as text.
+// Times: as text, and as numbers.
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 #include <string>
 
 namespace cohabit {
+
+inline int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 // In UTC; `format` as for strftime.
 inline std::string time_now(const char* format) {

@@ -14,10 +14,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <map>
 #include <mutex>
 
+#include "base/clock.h"
 #include "base/known_words.h"
 #include "base/pages.h"
 #include "base/touch_log.h"
@@ -133,10 +133,6 @@ int take_slot(void* data, uint64_t size) {
   slots[slot].begin.store(reinterpret_cast<uintptr_t>(data));
   if (slot == count) used_slots.store(count + 1, std::memory_order_release);
   return slot;
-}
-
-int64_t nanoseconds(const timespec& time) {
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/read_file.h"
 #include "base/sha256.h"
 #include "base/together.h"
@@ -19,12 +20,7 @@
 namespace cohabit {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr size_t kMostSaid = 1 << 20;  // of a file in /proc
-
-int64_t nanoseconds(const timespec& time) {
-  return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
-}
 
 // Their times and sizes tell nothing.
 bool is_of_the_kernel(const std::string& path) {

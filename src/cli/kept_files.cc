@@ -69,7 +69,7 @@ constexpr size_t kDigest = 64;  // letters
 
 }  // namespace
 
-std::string kept_directory(const std::string& name) {
+std::string kept_path(const std::string& kind, const std::string& prefix) {
   const VariableMap variables = own_variables("");
   if (!variable_of(variables, "COHABIT_NO_CACHE").empty()) return "";
   std::string base = variable_of(variables, "XDG_CACHE_HOME");
@@ -78,7 +78,7 @@ std::string kept_directory(const std::string& name) {
     if (!base.starts_with('/')) return "";
     base += "/.cache";
   }
-  return base + "/cohabit/" + name;
+  return base + "/cohabit/" + kind + "/" + digest_of_text(prefix);
 }
 
 std::string digest_of_text(std::string_view text) {
@@ -127,7 +127,8 @@ std::optional<std::string> read_kept(const std::string& path, std::string_view f
 }
 
 bool replace_kept(const std::string& path, std::string_view format, std::string_view text,
-                  uint64_t most) {
+                  uint64_t largest, uint64_t most) {
+  if (format.size() + kDigest + text.size() > largest) return false;
   const std::string digest = digest_of_text(text);
   return replace_kept(path, most, [&](int fd) {
     return write_all(fd, format) && write_all(fd, digest) && write_all(fd, text);

@@ -13,9 +13,10 @@
 
 namespace cohabit {
 
-// Below XDG_CACHE_HOME if it is absolute, else ~/.cache, as the base directory specification has
-// it. Empty: there is no place, or the user wants none (COHABIT_NO_CACHE).
-std::string kept_directory(const std::string& name);
+// The file of one kind for the environment with this prefix: below XDG_CACHE_HOME if it is
+// absolute, else ~/.cache, as the base directory specification has it. Empty: there is no place, or
+// the user wants none (COHABIT_NO_CACHE).
+std::string kept_path(const std::string& kind, const std::string& prefix);
 // SHA-256, hexadecimal.
 std::string digest_of_text(std::string_view text);
 // Which program this is, and whose: another build may do otherwise.
@@ -28,8 +29,9 @@ int open_kept(const std::string& path, uint64_t largest);
 // alone, of another format, or damaged.
 std::optional<std::string> read_kept(const std::string& path, std::string_view format,
                                      uint64_t largest);
+// False too: the file would have more than `largest` bytes.
 bool replace_kept(const std::string& path, std::string_view format, std::string_view text,
-                  uint64_t most);
+                  uint64_t largest, uint64_t most);
 // Written under another name, then put in its place; its directory is made. `write` gets the
 // descriptor; false: it could not be written. Then the oldest files of the directory go, until all
 // that are left have `most` bytes together.

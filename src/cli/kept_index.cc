@@ -1,9 +1,5 @@
 #include "cli/kept_index.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "base/descriptor.h"
 #include "base/packed.h"
 #include "base/sections.h"
@@ -24,13 +20,12 @@ KeptIndex::KeptIndex(std::string path, std::string key, IndexedFiles files)
     : path_(std::move(path)), key_(std::move(key)), files_(files), start_(WatchedFiles::now()) {}
 
 std::unique_ptr<KeptIndex> KeptIndex::open(const std::string& prefix, IndexedFiles files) {
-  const std::string directory = kept_directory("index");
-  if (directory.empty()) return nullptr;
+  const std::string path = kept_path("index", prefix);
+  if (path.empty()) return nullptr;
   Packer packer;
   packer.text(kFormat);
   pack_ourselves(packer);
-  std::unique_ptr<KeptIndex> index(new KeptIndex(
-      fmt::format("{}/{}", directory, digest_of_text(prefix)), packer.bytes(), files));
+  std::unique_ptr<KeptIndex> index(new KeptIndex(path, packer.bytes(), files));
   index->taking_ =
       std::async(std::launch::async | std::launch::deferred, [&index = *index] { index.take(); });
   return index;

@@ -1,6 +1,5 @@
 #include "cli/kept_plans.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <vector>
 
@@ -85,16 +84,15 @@ KeptPlans::KeptPlans(std::string file, std::string key)
 
 std::unique_ptr<KeptPlans> KeptPlans::open(const Interpreter& python,
                                            const Distributions& distributions) {
-  const std::string directory = kept_directory("plans");
-  if (directory.empty()) return nullptr;
+  const std::string path = kept_path("plans", python.prefix);
+  if (path.empty()) return nullptr;
   Packer packer;
   pack_ourselves(packer);
   packer.text(Tree().current_directory());
   pack_interpreter(packer, python);
   for (const Distribution& one : distributions.all()) pack_distribution(packer, one);
   const std::string key = digest_of_text(packer.bytes());
-  std::unique_ptr<KeptPlans> plans(
-      new KeptPlans(fmt::format("{}/{}", directory, digest_of_text(python.prefix)), key));
+  std::unique_ptr<KeptPlans> plans(new KeptPlans(path, key));
   plans->read();
   return plans;
 }
@@ -140,7 +138,7 @@ void KeptPlans::forget(const python::PlanRequest& request) {
 
 void KeptPlans::begin_saving() {
   if (!is_new_) return;
-  if (writing_.valid()) writing_.get();
+  wait();
   is_new_ = false;
   writing_ = std::async(std::launch::async | std::launch::deferred,
                         [this, plans = plans_] { write(plans); });
@@ -169,8 +167,7 @@ void KeptPlans::write(const Plans& plans) const {
     packer.text(of);
     packer.text(plans.at(std::string(of)));
   }
-  if (packer.bytes().size() < kLargestFile / 2)
-    replace_kept(file_, kFormat, packer.bytes(), kLargestCache);
+  replace_kept(file_, kFormat, packer.bytes(), kLargestFile, kLargestCache);
 }
 
 }  // namespace cohabit

@@ -1,7 +1,5 @@
 #include "cli/kept_words.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/packed.h"
@@ -21,12 +19,11 @@ KeptWords::KeptWords(std::string path, std::string key, KnownWords& words)
     : path_(std::move(path)), key_(std::move(key)), words_(words), start_(WatchedFiles::now()) {}
 
 std::unique_ptr<KeptWords> KeptWords::open(const std::string& prefix, KnownWords& words) {
-  const std::string directory = kept_directory("words");
-  if (directory.empty()) return nullptr;
+  const std::string path = kept_path("words", prefix);
+  if (path.empty()) return nullptr;
   Packer packer;
   pack_ourselves(packer);
-  std::unique_ptr<KeptWords> kept(new KeptWords(
-      fmt::format("{}/{}", directory, digest_of_text(prefix)), packer.bytes(), words));
+  std::unique_ptr<KeptWords> kept(new KeptWords(path, packer.bytes(), words));
   if (auto text = read_kept(kept->path_, kFormat, kLargestFile)) {
     Unpacker unpacker(*text);
     if (unpacker.text() == kept->key_) {
@@ -43,9 +40,7 @@ void KeptWords::save() const {
     Packer packer;
     packer.text(key_);
     words_.pack(packer, start_ - WatchedFiles::kTick, with_unasked);
-    if (packer.bytes().size() > kLargestFile / 2) continue;
-    replace_kept(path_, kFormat, packer.bytes(), kLargestCache);
-    return;
+    if (replace_kept(path_, kFormat, packer.bytes(), kLargestFile, kLargestCache)) return;
   }
 }
 

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <system_error>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace cohabit {
 namespace {
@@ -28,10 +29,6 @@ bool same_name(Bytes a, Bytes b) {
 constexpr size_t kFirstTableSize = 1 << 12;
 constexpr int kCrowd = 64;  // more different names of one hash than chance brings together
 constexpr uint64_t kManySymbols = 20000, kManyRelocations = 20000;
-
-int64_t nanoseconds(const timespec& time) {
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 size_t slot_of(uint32_t hash, size_t mask) {
   return (hash * size_t{0x9e3779b1u} >> 8) & mask;

@@ -52,10 +52,7 @@ bool is_reference(const Reference& reference) {
 
 template <class List, class Is>
 bool all(const List& list, const Is& is) {
-  // Without a branch for each: nearly always all of them are.
-  bool are = true;
-  for (const auto& one : list) are &= is(one);
-  return are;
+  return std::all_of(list.begin(), list.end(), is);
 }
 
 }  // namespace

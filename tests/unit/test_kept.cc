@@ -23,27 +23,11 @@
 #include "facts/host/machine.h"
 #include "sim/simulation.h"
 #include "temp_tree.h"
+#include "this_process.h"
 
 using namespace cohabit;
 
 namespace {
-
-#if defined(__aarch64__)
-constexpr uint16_t kThisMachine = elf::EM_AARCH64;
-#else
-constexpr uint16_t kThisMachine = elf::EM_X86_64;
-#endif
-
-StartFacts this_process() {
-  char program[PATH_MAX] = {}, directory[PATH_MAX] = {};
-  REQUIRE(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
-  REQUIRE(getcwd(directory, sizeof directory));
-  StartFacts start;
-  start.program = program;
-  start.arguments = {program};
-  start.cwd = directory;
-  return start;
-}
 
 using Names = std::tuple<std::string, std::string, std::string, std::string>;
 

@@ -11,16 +11,11 @@
 #include "facts/host/machine.h"
 #include "loaded.h"
 #include "sim/simulation.h"
+#include "this_process.h"
 
 using namespace cohabit;
 
 namespace {
-
-#if defined(__aarch64__)
-constexpr uint16_t kThisMachine = elf::EM_AARCH64;
-#else
-constexpr uint16_t kThisMachine = elf::EM_X86_64;
-#endif
 
 std::set<std::string> simulated(const sim::Simulation& simulation) {
   std::set<std::string> paths;
@@ -28,19 +23,6 @@ std::set<std::string> simulated(const sim::Simulation& simulation) {
     if (!object.unmapped && object.how != sim::How::kProgram)
       paths.insert(simulation.images()[object.image].real_path);
   return paths;
-}
-
-StartFacts this_process() {
-  char program[PATH_MAX] = {}, directory[PATH_MAX] = {};
-  REQUIRE(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
-  REQUIRE(getcwd(directory, sizeof directory));
-  StartFacts start;
-  start.program = program;
-  start.arguments = {program};
-  start.cwd = directory;
-  for (const char* name : {"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_BIND_NOW", "GLIBC_TUNABLES"})
-    if (const char* value = std::getenv(name)) start.environment.emplace_back(name, value);
-  return start;
 }
 
 }  // namespace
