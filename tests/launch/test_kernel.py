@@ -62,7 +62,12 @@ image = (numpy.arange(64 * 64 * 3) % 255).reshape(64, 64, 3).astype("uint8")
 good, png = cv2.imencode(".png", image)
 print(good and (cv2.imdecode(png, 1) == image).all())''')
 begin = time.monotonic()
-result["interrupted"] = run("import sys, time; sys.stdout.write('ready\\\\n'); sys.stdout.flush(); time.sleep(100)", manager.interrupt_kernel)
+# Another thread says that it is ready, as an interrupt that comes while the main thread is inside ipykernel's own flush
+# may be swallowed there.
+result["interrupted"] = run('''
+import threading, time
+threading.Timer(2, print, ["ready"], {"flush": True}).start()
+time.sleep(100)''', manager.interrupt_kernel)
 result["after"] = time.monotonic() - begin
 result["alive"] = run("print(6 * 7)")
 client.stop_channels()
