@@ -51,10 +51,9 @@ void KnownWords::pack(Packer& packer, int64_t before, bool with_unasked) const {
   }
 }
 
-bool KnownWords::unpack(std::string text, size_t at) {
+bool KnownWords::unpack(std::string_view text, std::shared_ptr<const void> owner) {
   const std::lock_guard lock(mutex_);
-  const std::string& whole = texts_.emplace_back(std::move(text));
-  Unpacker unpacker(std::string_view(whole).substr(std::min(at, whole.size())));
+  Unpacker unpacker(text);
   std::map<Of, Known> known;
   for (size_t left = unpacker.count(); left > 0 && !unpacker.failed(); left--) {
     uint64_t numbers[5];
@@ -69,6 +68,7 @@ bool KnownWords::unpack(std::string text, size_t at) {
   }
   if (!unpacker.is_whole()) return false;
   known_.merge(known);
+  owners_.push_back(std::move(owner));
   return true;
 }
 

@@ -4,8 +4,8 @@
 
 #include <compare>
 #include <cstdint>
-#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -34,19 +34,20 @@ class KnownWords {
   // Those of files that have not changed since `before`, which tells one state of a file from the
   // next. What was not asked for may be left out.
   void pack(Packer& packer, int64_t before, bool with_unasked) const;
-  // What pack has written, at the end of a text; false, and none: it cannot be read.
-  bool unpack(std::string text, size_t at);
+  // What pack has written; false, and none: it cannot be read. `owner` is held as long as the text
+  // is needed.
+  bool unpack(std::string_view text, std::shared_ptr<const void> owner);
 
  private:
   struct Known {
     std::string_view packed;  // the words: unpacked when they are asked for
-    std::string own;          // what `packed` refers to, if that is not one of texts_
+    std::string own;          // what `packed` refers to, if that is of none of owners_
     bool is_asked = true;
   };
   using Of = std::pair<File, std::string>;
 
   mutable std::mutex mutex_;
-  std::deque<std::string> texts_;
+  std::vector<std::shared_ptr<const void>> owners_;
   std::map<Of, Known> known_;
   bool has_new_ = false;
 };

@@ -44,11 +44,19 @@ inline bool stays_below(std::string_view path, size_t max_depth = SIZE_MAX) {
   return path.find('\0') == path.npos;
 }
 
+// Whether it is absolute, with no empty part and none that begins with a point.
+inline bool is_normal(std::string_view path) {
+  for (size_t i = 0; i < path.size(); i++)
+    if (path[i] == '/' && (i + 1 == path.size() || path[i + 1] == '/' || path[i + 1] == '.'))
+      return false;
+  return path.starts_with('/');
+}
+
 // `path` below `directory`, without "//", "." and "..": a RECORD says "../../../bin/x" from
 // site-packages. An absolute path is below nothing.
 inline std::string join_normal(const std::string& directory, std::string_view path) {
-  const std::string whole =
-      path.starts_with('/') ? std::string(path) : directory + "/" + std::string(path);
+  std::string whole = path.starts_with('/') ? std::string(path) : (directory + "/").append(path);
+  if (is_normal(whole)) return whole;
   std::string result;
   for (size_t begin = 0; begin < whole.size();) {
     const size_t end = std::min(whole.find('/', begin), whole.size());

@@ -28,6 +28,10 @@ uint64_t padded(uint64_t size, uint64_t alignment) {
 
 }  // namespace
 
+uint64_t digest_of(Bytes text) {
+  return XXH3_64bits(text.text().data(), text.size());
+}
+
 uint64_t SectionWriter::size() const {
   uint64_t size = 0;
   for (const Bytes& section : sections_) size += padded(section.size(), SectionReader::kAlignment);
@@ -78,7 +82,7 @@ std::optional<SectionReader> SectionReader::open(Bytes file, std::string_view ke
   // Before the digest, which takes longer.
   if (reader.next_text() != key || reader.failed_) return std::nullopt;
   const Bytes digested = file.from(kDigested);
-  if (XXH3_64bits(digested.text().data(), digested.size()) != header->digest) return std::nullopt;
+  if (digest_of(digested) != header->digest) return std::nullopt;
   return reader;
 }
 

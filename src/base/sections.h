@@ -15,6 +15,9 @@
 
 namespace cohabit {
 
+// XXH3, 64 bits.
+uint64_t digest_of(Bytes text);
+
 class SectionWriter {
  public:
   // What is added stays as it is until it is written.

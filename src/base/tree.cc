@@ -245,6 +245,13 @@ std::optional<std::string> Tree::real_path(const std::string& path) const {
   return real;
 }
 
+std::optional<std::string> Tree::real_path(const std::string& path, RealPaths& known) const {
+  if (!root_.empty() || !can_exist(path)) return real_path(path);
+  auto real = known.of(path);
+  if (log_) log_->resolved(path, real.has_value());
+  return real;
+}
+
 std::optional<std::string> Tree::resolve(const std::string& path) const {
   if (!can_exist(path)) return std::nullopt;
   if (root_.empty()) {

@@ -14,6 +14,7 @@
 
 #include "base/mapped_file.h"
 #include "base/neighbours.h"
+#include "base/real_paths.h"
 #include "base/result.h"
 
 namespace cohabit {
@@ -66,6 +67,8 @@ class Tree {
   std::optional<std::string> read_text(const std::string& path, uint64_t limit = 16 << 20) const;
   // Absolute, without symlinks, "." and ".."; nothing if a part does not exist.
   std::optional<std::string> real_path(const std::string& path) const;
+  // The same of many files in turn.
+  std::optional<std::string> real_path(const std::string& path, RealPaths& known) const;
   // The text of a symlink; nothing if it is not one.
   std::optional<std::string> read_link(const std::string& path) const;
   // Names in a directory (without . and ..), sorted; empty if it cannot be read.

@@ -1,15 +1,11 @@
 #include "base/watched_files.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
-#include <cstdlib>
 #include <ctime>
-#include <memory>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,12 +23,9 @@ bool is_of_the_kernel(const std::string& path) {
   return path.starts_with("/proc/") || path.starts_with("/sys/");
 }
 
-std::string links_of(const std::string& path) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
-  char text[PATH_MAX];
-  const ssize_t length = ::readlink(path.c_str(), text, sizeof text);
-  return std::string(real ? real.get() : "") + '\0' +
-         std::string(text, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+std::string links_of(const std::string& path, RealPaths& real_paths) {
+  std::string link;
+  return real_paths.of(path, &link).value_or("") + '\0' + link;
 }
 
 }  // namespace
@@ -43,17 +36,16 @@ int64_t WatchedFiles::now() {
   return nanoseconds(time);
 }
 
-WatchedFiles::State WatchedFiles::look(const std::string& path, uint8_t asked,
-                                       Neighbours& neighbours) {
+WatchedFiles::State WatchedFiles::look(const std::string& path, uint8_t asked, Looking& looking) {
   State state;
   state.asked = asked;
   if (path.empty() || path.find('\0') != std::string::npos) {
     state.error = ENOENT;  // no file has such a name
     return state;
   }
-  if ((asked & kLinks) != 0) state.more = links_of(path);
+  if ((asked & kLinks) != 0) state.more = links_of(path, looking.real_paths);
   struct stat status{};
-  if (neighbours.stat(path, status) != 0) {
+  if (looking.neighbours.stat(path, status) != 0) {
     state.error = errno;
     return state;
   }
@@ -80,12 +72,12 @@ bool WatchedFiles::is_same(const State& before, const State& now) {
 
 std::optional<WatchedFiles> WatchedFiles::of(const TouchLog& log, int64_t start) {
   WatchedFiles result;
-  Neighbours neighbours;
+  Looking looking;
   for (const auto& [path, touched] : log.paths_so_far()) {
     const unsigned asked = (touched.listed ? kNames : 0u) |
                            (touched.ranges.empty() ? 0u : kContent) |
                            (touched.resolved ? kLinks : 0u);
-    State state = look(path, static_cast<uint8_t>(asked), neighbours);
+    State state = look(path, static_cast<uint8_t>(asked), looking);
     if (state.changed >= start - kTick) return std::nullopt;
     // A directory cannot be opened as a file, and a link may lead nowhere.
     const bool may_differ = S_ISDIR(state.mode) || touched.resolved;
@@ -103,10 +95,10 @@ bool WatchedFiles::is_unchanged() const {
   std::atomic<bool> same = true;
   together((entries.size() + kPart - 1) / kPart, [&](size_t part) {
     const size_t end = std::min(entries.size(), (part + 1) * kPart);
-    Neighbours neighbours;
+    Looking looking;
     for (size_t i = part * kPart; i < end && same; i++) {
       const auto& [path, state] = *entries[i];
-      if (!is_same(state, look(path, state.asked, neighbours))) same = false;
+      if (!is_same(state, look(path, state.asked, looking))) same = false;
     }
   });
   return same;
@@ -114,7 +106,7 @@ bool WatchedFiles::is_unchanged() const {
 
 // What both have been asked is looked at once more, for all that either was asked.
 bool WatchedFiles::add(const WatchedFiles& others) {
-  Neighbours neighbours;
+  Looking looking;
   for (const auto& [path, state] : others.files_) {
     const auto [known, fresh] = files_.try_emplace(path, state);
     if (fresh || known->second.asked == state.asked) {
@@ -122,10 +114,10 @@ bool WatchedFiles::add(const WatchedFiles& others) {
       continue;
     }
     const uint8_t asked = known->second.asked | state.asked;
-    if (!is_same(state, look(path, state.asked, neighbours)) ||
-        !is_same(known->second, look(path, known->second.asked, neighbours)))
+    if (!is_same(state, look(path, state.asked, looking)) ||
+        !is_same(known->second, look(path, known->second.asked, looking)))
       return false;
-    known->second = look(path, asked, neighbours);
+    known->second = look(path, asked, looking);
   }
   return true;
 }

@@ -14,6 +14,7 @@
 
 #include "base/neighbours.h"
 #include "base/packed.h"
+#include "base/real_paths.h"
 #include "base/touch_log.h"
 
 namespace cohabit {
@@ -46,7 +47,11 @@ class WatchedFiles {
     std::string more;                   // where links lead; what /proc and /sys say
   };
   using Entry = std::map<std::string, State>::value_type;
-  static State look(const std::string& path, uint8_t asked, Neighbours& neighbours);
+  struct Looking {  // at many, at one time
+    Neighbours neighbours;
+    RealPaths real_paths;
+  };
+  static State look(const std::string& path, uint8_t asked, Looking& looking);
   static bool is_same(const State& before, const State& now);
 
   std::map<std::string, State> files_;  // by path as it was asked for

@@ -271,7 +271,7 @@ ExaminedModules find_examined_modules(const World& world) {
   const std::vector<Distribution>& all = world.distributions.all();
   std::vector<uint32_t> asked = asked_distributions(world.distributions);
   if (asked.empty()) return found;
-  const InstalledFiles files = InstalledFiles::read(world.tree, world.distributions);
+  const InstalledFiles files = InstalledFiles::read_some(world.tree, world.distributions, asked);
   python::Finder finder(world.tree, *world.python);
   std::vector<std::pair<size_t, std::string>> native;  // with how many files of that kind
   for (const uint32_t one : asked) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <future>
@@ -13,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/together.h"
 #include "base/write_file.h"
 #include "cli/loaded_files.h"
 #include "cli/order_plans.h"
@@ -163,15 +165,15 @@ struct Judgement {
   std::vector<Finding> findings;
 };
 
-// On any thread, one at a time: another process may be simulated meanwhile.
-Judgement judge_imports(World& world, const Sequence& sequence, const sim::Simulation& simulation,
-                        Asked asked) {
+// On any thread: other processes may be simulated, and judged by other facts, meanwhile.
+Judgement judge_imports(const World& world, CaptureFacts& facts, const Sequence& sequence,
+                        const sim::Simulation& simulation, Asked asked) {
   const auto held = world.images.hold();
   Judgement judgement;
   judgement.ownership =
       read_ownership(world.tree, world.distributions, simulation, std::move(asked));
   const ProcessView process(simulation, judgement.ownership, sequence.trace.start.tracer);
-  const Captures captures = find_captures(process, world.captures);
+  const Captures captures = find_captures(process, facts);
   const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
   judgement.findings = check_all({process, captures, sequence.trace, sequence.imports, plan,
                                   sequence.program, &world.distributions});
@@ -216,24 +218,73 @@ Result<void> add_judgement(World& world, const Sequence& sequence, sim::Simulati
   return {};
 }
 
-// Judges processes one after the other on another core, while those that follow are simulated.
+// What is remembered of files by those that judge at the same time, each its own: what it saves
+// them is far less than waiting for one another would cost.
+class FactsOfJudges {
+ public:
+  explicit FactsOfJudges(World& world) {
+    constexpr size_t kMost = 2;
+    while (free_.size() + 1 < std::min(processors(), kMost))
+      free_.push_back(&more_.emplace_back(world.images));
+    free_.push_back(
+        &world.captures);  // taken first: what comes after the imports is judged by them
+  }
+
+  // Waits until some are free.
+  template <class Judge>
+  auto with(const Judge& judge) {
+    const Held held(*this);
+    return judge(held.facts);
+  }
+
+ private:
+  struct Held {
+    explicit Held(FactsOfJudges& of) : all(of), facts(of.take()) {}
+    Held(const Held&) = delete;
+    ~Held() { all.give_back(facts); }
+    FactsOfJudges& all;
+    CaptureFacts& facts;
+  };
+
+  CaptureFacts& take() {
+    std::unique_lock lock(mutex_);
+    is_free_.wait(lock, [this] { return !free_.empty(); });
+    CaptureFacts& facts = *free_.back();
+    free_.pop_back();
+    return facts;
+  }
+
+  void give_back(CaptureFacts& facts) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(&facts);
+    is_free_.notify_one();
+  }
+
+  std::deque<CaptureFacts> more_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable is_free_;
+  std::vector<CaptureFacts*> free_;
+};
+
+// Judges processes on other cores, while those that follow are simulated.
 class JudgedInTurn {
  public:
   // `about`: may be null; is added to the report before the first judgement is.
   JudgedInTurn(World& world, report::Report& report, AboutEnvironment* about)
-      : world_(world), report_(report), about_(about) {}
+      : world_(world), report_(report), about_(about), facts_(world) {}
 
   // `elsewhere`: null, or a sequence to be taken in place of the one in `planned`.
   Result<void> add(PlannedOrder planned, const Sequence* elsewhere = nullptr) {
     Turn& turn = turns_.emplace_back();
     turn.planned = std::move(planned);
     turn.sequence = elsewhere ? elsewhere : &turn.planned.sequence;
-    turn.judging =
-        std::async(std::launch::async | std::launch::deferred,
-                   [this, &turn, asked = what_is_asked(world_, turn.sequence->imports)] {
-                     const std::lock_guard lock(one_at_a_time_);
-                     return judge_imports(world_, *turn.sequence, *turn.planned.simulation, asked);
-                   });
+    turn.judging = std::async(std::launch::async | std::launch::deferred,
+                              [this, &turn, asked = what_is_asked(world_, turn.sequence->imports)] {
+                                return facts_.with([&](CaptureFacts& facts) {
+                                  return judge_imports(world_, facts, *turn.sequence,
+                                                       *turn.planned.simulation, asked);
+                                });
+                              });
     // What comes after the imports is opened and judged in this thread.
     const size_t most = has_later_phases(world_, *turn.sequence) ? 0 : kMostWaiting;
     while (turns_.size() > most)
@@ -274,7 +325,7 @@ class JudgedInTurn {
   World& world_;
   report::Report& report_;
   AboutEnvironment* about_;
-  std::mutex one_at_a_time_;
+  FactsOfJudges facts_;
   std::deque<Turn> turns_;
 };
 
@@ -283,8 +334,8 @@ class JudgedInTurn {
 Result<void> examine_sequence(World& world, const Sequence& sequence, report::Report& report,
                               const SequenceOutputs& outputs) {
   const auto simulation = simulate(world, world, sequence);
-  Judgement judgement =
-      judge_imports(world, sequence, *simulation, what_is_asked(world, sequence.imports));
+  Judgement judgement = judge_imports(world, world.captures, sequence, *simulation,
+                                      what_is_asked(world, sequence.imports));
   return add_judgement(world, sequence, *simulation, std::move(judgement), report, outputs);
 }
 

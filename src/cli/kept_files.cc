@@ -2,11 +2,11 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +16,7 @@
 
 #include "base/descriptor.h"
 #include "base/paths.h"
+#include "base/sections.h"
 #include "base/sha256.h"
 #include "base/variables.h"
 #include "cli/arguments.h"
@@ -48,24 +49,7 @@ void make_room(const std::string& directory, uint64_t most) {
   }
 }
 
-// All that is in one.
-std::optional<std::string> read_all(const std::string& path, uint64_t largest) {
-  const Descriptor file(open_kept(path, largest));
-  if (!file.is_open()) return std::nullopt;
-  struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return std::nullopt;
-  std::string text(static_cast<size_t>(status.st_size), '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t count = ::read(file.get(), text.data() + size, text.size() - size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return std::nullopt;
-    size += static_cast<size_t>(count);
-  }
-  return text;
-}
-
-constexpr size_t kDigest = 64;  // letters
+constexpr size_t kDigest = 16;  // letters
 
 }  // namespace
 
@@ -84,6 +68,15 @@ std::string kept_path(const std::string& kind, const std::string& prefix) {
 std::string digest_of_text(std::string_view text) {
   return hexadecimal(sha256(Bytes(text)));
 }
+
+namespace {
+
+// XXH3, as of base/sections.h.
+std::string digest_against_damage(std::string_view text) {
+  return fmt::format("{:016x}", digest_of(Bytes(text)));
+}
+
+}  // namespace
 
 // The command itself, or the library that Python has loaded.
 void pack_ourselves(Packer& packer) {
@@ -115,21 +108,26 @@ int open_kept(const std::string& path, uint64_t largest) {
 }
 
 // The format, a digest of the text, the text.
-std::optional<std::string> read_kept(const std::string& path, std::string_view format,
-                                     uint64_t largest) {
-  std::optional<std::string> text = read_all(path, largest);
-  if (!text || !text->starts_with(format)) return std::nullopt;
-  const std::string_view rest = std::string_view(*text).substr(format.size());
-  if (rest.size() < kDigest || digest_of_text(rest.substr(kDigest)) != rest.substr(0, kDigest))
+std::optional<KeptText> read_kept(const std::string& path, std::string_view format,
+                                  uint64_t largest) {
+  const Descriptor file(open_kept(path, largest));
+  if (!file.is_open()) return std::nullopt;
+  auto map = MappedFile::map(file.get(), path);
+  if (!map) return std::nullopt;
+  MappedFile::populate(map->bytes());
+  const std::string_view whole = map->bytes().text();
+  if (!whole.starts_with(format)) return std::nullopt;
+  const std::string_view rest = whole.substr(format.size());
+  if (rest.size() < kDigest ||
+      digest_against_damage(rest.substr(kDigest)) != rest.substr(0, kDigest) || map->damaged())
     return std::nullopt;
-  text->erase(0, format.size() + kDigest);
-  return text;
+  return KeptText{std::move(*map), rest.substr(kDigest)};
 }
 
 bool replace_kept(const std::string& path, std::string_view format, std::string_view text,
                   uint64_t largest, uint64_t most) {
   if (format.size() + kDigest + text.size() > largest) return false;
-  const std::string digest = digest_of_text(text);
+  const std::string digest = digest_against_damage(text);
   return replace_kept(path, most, [&](int fd) {
     return write_all(fd, format) && write_all(fd, digest) && write_all(fd, text);
   });

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/mapped_file.h"
 #include "base/packed.h"
 
 namespace cohabit {
@@ -25,10 +26,14 @@ void pack_ourselves(Packer& packer);
 // A file of at most `largest` bytes, open for reading, which the caller closes. Negative: it is not
 // there, or not ours alone.
 int open_kept(const std::string& path, uint64_t largest);
-// The text of one that replace_kept wrote with this format. Nothing: it is not there, not ours
-// alone, of another format, or damaged.
-std::optional<std::string> read_kept(const std::string& path, std::string_view format,
-                                     uint64_t largest);
+// What replace_kept wrote with this format, as it lies in the file.
+struct KeptText {
+  MappedFile map;
+  std::string_view text;  // in the map
+};
+// Nothing: it is not there, not ours alone, of another format, or damaged.
+std::optional<KeptText> read_kept(const std::string& path, std::string_view format,
+                                  uint64_t largest);
 // False too: the file would have more than `largest` bytes.
 bool replace_kept(const std::string& path, std::string_view format, std::string_view text,
                   uint64_t largest, uint64_t most);

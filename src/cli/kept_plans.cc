@@ -9,7 +9,7 @@
 namespace cohabit {
 namespace {
 
-constexpr std::string_view kFormat = "cohabit plans 3\n";
+constexpr std::string_view kFormat = "cohabit plans 4\n";
 constexpr size_t kMostPlans = 32;  // of one environment
 constexpr uint64_t kLargestFile = uint64_t{32} << 20;
 constexpr uint64_t kLargestCache = uint64_t{128} << 20;  // all files together
@@ -99,9 +99,9 @@ std::unique_ptr<KeptPlans> KeptPlans::open(const Interpreter& python,
 
 // The key, the files, the plans.
 void KeptPlans::read() {
-  const std::optional<std::string> text = read_kept(file_, kFormat, kLargestFile);
-  if (!text) return;
-  Unpacker unpacker(*text);
+  const std::optional<KeptText> kept = read_kept(file_, kFormat, kLargestFile);
+  if (!kept) return;
+  Unpacker unpacker(kept->text);
   if (unpacker.text() != key_) return;
   WatchedFiles files = WatchedFiles::unpack(unpacker);
   Plans plans;

@@ -1,6 +1,7 @@
 #include "cli/kept_words.h"
 
-#include <utility>
+#include <memory>
+#include <string_view>
 
 #include "base/packed.h"
 #include "base/watched_files.h"
@@ -9,7 +10,7 @@
 namespace cohabit {
 namespace {
 
-constexpr std::string_view kFormat = "cohabit words 1\n";
+constexpr std::string_view kFormat = "cohabit words 2\n";
 constexpr uint64_t kLargestFile = uint64_t{16} << 20;
 constexpr uint64_t kLargestCache = uint64_t{64} << 20;  // all files together
 
@@ -24,12 +25,12 @@ std::unique_ptr<KeptWords> KeptWords::open(const std::string& prefix, KnownWords
   Packer packer;
   pack_ourselves(packer);
   std::unique_ptr<KeptWords> kept(new KeptWords(path, packer.bytes(), words));
-  if (auto text = read_kept(kept->path_, kFormat, kLargestFile)) {
-    Unpacker unpacker(*text);
-    if (unpacker.text() == kept->key_) {
-      const size_t at = text->size() - unpacker.left();
-      (void)words.unpack(std::move(*text), at);
-    }
+  if (const auto text = read_kept(kept->path_, kFormat, kLargestFile)) {
+    // A copy: words are asked for until the end, and somebody may write to the file meanwhile.
+    const auto owner = std::make_shared<const std::string>(text->text);
+    Unpacker unpacker(*owner);
+    if (unpacker.text() == kept->key_)
+      (void)words.unpack(std::string_view(*owner).substr(owner->size() - unpacker.left()), owner);
   }
   return kept;
 }

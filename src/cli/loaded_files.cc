@@ -36,6 +36,7 @@ LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simula
 LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
                          const std::vector<std::string>& mapped) {
   LoadedFiles loaded(mapped.begin(), mapped.end());
+  if (plan) loaded.reserve(loaded.size() + plan->modules.size());
   if (plan)
     for (const python::PlannedModule& module : plan->modules) loaded.insert(module.path);
   return loaded;

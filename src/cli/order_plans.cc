@@ -16,8 +16,8 @@ namespace {
 
 // The plan of `first` and that of `second` as one; nothing if only planning both can tell.
 std::optional<Sequence> join_sequences(python::Finder& finder, const Sequence& first,
-                                       const Sequence& second) {
-  auto joined = python::join_plans(*first.plan, *second.plan, finder);
+                                       const Sequence& second, python::Joined kind) {
+  auto joined = python::join_plans(*first.plan, *second.plan, finder, kind);
   if (!joined) return std::nullopt;
   Sequence sequence;
   sequence.imports = first.imports;
@@ -205,8 +205,10 @@ std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules
                                          ProcessTools& tools) const {
   std::optional<Sequence> joined;
   for (size_t i = 1; i < modules.size(); i++) {
+    const bool is_last = i + 1 == modules.size();
     joined = join_sequences(finder_of(world_, tools), joined ? *joined : alone(modules[0]),
-                            alone(modules[i]));
+                            alone(modules[i]),
+                            is_last ? python::Joined::kEnds : python::Joined::kGoesOn);
     if (!joined) return std::nullopt;
   }
   return joined;

@@ -31,9 +31,7 @@ class Sieve {
   bool set_aside(const Binding& binding, ObjectId own, uint32_t own_symbol, NameId name);
   bool is_runtime_name(NameId name) const;
   bool copied_into(const Binding& binding, NameId name);
-  bool is_new(const Binding& binding) {
-    return seen_.insert(uint64_t{binding.from} << 32 | binding.reference).second;
-  }
+  bool is_new(const Binding& binding);
 
   const ProcessView& process_;
   ClosureDefiners& definers_;
@@ -42,10 +40,19 @@ class Sieve {
   ObjectId consumer_ = kNone;
   ClosureDefiners::Closure* closure_ = nullptr;  // null: not told by its files alone
   ObjectId entered_ = kNone;                     // whose closure is the lookup scope
-  std::unordered_set<uint64_t> seen_;
-  std::unordered_set<NameId> copies_;  // what the program took by copy relocations
+  std::vector<std::vector<bool>> seen_;          // by consumer and its symbol
+  std::unordered_set<NameId> copies_;            // what the program took by copy relocations
   bool copies_known_ = false;
 };
+
+bool Sieve::is_new(const Binding& binding) {
+  if (binding.from >= seen_.size()) seen_.resize(binding.from + 1);
+  std::vector<bool>& seen = seen_[binding.from];
+  if (binding.reference >= seen.size()) seen.resize(binding.reference + 1024);
+  if (seen[binding.reference]) return false;
+  seen[binding.reference] = true;
+  return true;
+}
 
 // A file that is mapped twice is two providers; one that never came to its relocation is not
 // indexed.

@@ -41,10 +41,6 @@ namespace {
 using sim::Binding;
 using sim::ObjectId;
 
-uint64_t pair_key(ObjectId a, ObjectId b) {
-  return uint64_t{a} << 32 | b;
-}
-
 // Among the constants, not in the string table: a DT_NEEDED there would have made it the own
 // provider. `file`: the image's bytes.
 bool has_string(const Image& image, Bytes file, const std::string& text) {
@@ -77,9 +73,9 @@ class Judge {
 
  private:
   struct Work {                         // what the second pass collects for a group
+    uint32_t family = kNone;            // as of Families
     std::unordered_set<ImageId> homes;  // C: the libraries whose names were captured
     std::unordered_set<std::string_view> captured_scopes;
-    std::unordered_set<std::string_view> staying_scopes;
     std::unordered_set<uint32_t> staying_references;
     std::set<ObjectId> entered_by;
   };
@@ -105,8 +101,6 @@ class Judge {
   Families& families_;
   std::vector<CaptureGroup> groups_;
   std::vector<Work> work_;
-  std::unordered_map<uint64_t, std::vector<size_t>> by_consumer_and_own_;
-  std::unordered_map<ObjectId, std::vector<size_t>> self_groups_of_own_;
 };
 
 // A plain reference given a versioned definition crosses only if the provider is the library that
@@ -124,10 +118,10 @@ void Judge::count_versions(CaptureGroup& group, const Binding& binding, NameId n
 }
 
 void Judge::group(const std::vector<Candidate>& candidates) {
-  std::map<std::tuple<ObjectId, ObjectId, ObjectId, std::string_view>, size_t> index;
+  std::map<std::tuple<ObjectId, ObjectId, ObjectId, uint32_t>, size_t> index;
   for (const Candidate& candidate : candidates) {
     const Binding binding = simulation_.bindings()[candidate.binding];
-    const std::string_view family = families_.cpp_family(candidate.name);
+    const uint32_t family = families_.cpp_family(candidate.name);
     const auto [entry, is_new] =
         index.try_emplace({binding.from, binding.to, candidate.own, family}, groups_.size());
     if (is_new) {
@@ -135,15 +129,15 @@ void Judge::group(const std::vector<Candidate>& candidates) {
       fresh.consumer = binding.from;
       fresh.provider = binding.to;
       fresh.own = candidate.own;
-      fresh.family = std::string(family);
+      fresh.family = families_.text(family);
       groups_.push_back(std::move(fresh));
-      work_.emplace_back();
+      work_.emplace_back().family = family;
     }
     CaptureGroup& group = groups_[entry->second];
     group.captured++;
     group.bindings.push_back(candidate.binding);
     count_versions(group, binding, candidate.name);
-    if (family.empty()) {
+    if (family == kNone) {
       work_[entry->second].homes.insert(families_.home(candidate.name, process_));
     } else {
       const std::string_view text = simulation_.images().name(candidate.name);
@@ -170,9 +164,9 @@ bool Judge::home_is_known(ImageId home, const CaptureGroup& group) {
 }
 
 bool Judge::in_family(size_t group, NameId name) {
-  const std::string_view family = families_.cpp_family(name);
-  if (family != groups_[group].family) return false;
-  if (!family.empty()) return true;
+  const uint32_t family = families_.cpp_family(name);
+  if (family != work_[group].family) return false;
+  if (family != kNone) return true;
   const ImageId home = families_.home(name, process_);
   for (const ImageId captured : work_[group].homes)
     if (families_.copies(home, captured)) return true;
@@ -186,8 +180,10 @@ void Judge::note_stay(size_t index, uint32_t binding_index, NameId name) {
     return;
   group.stays++;
   if (group.staying.size() < kKeptStaying) group.staying.push_back(binding_index);
-  if (!group.family.empty())
-    work_[index].staying_scopes.insert(parse_mangled(simulation_.images().name(name)).scope);
+  // Each captured scope counts once.
+  if (!work_[index].captured_scopes.empty())
+    group.split_scopes += static_cast<uint32_t>(
+        work_[index].captured_scopes.erase(parse_mangled(simulation_.images().name(name)).scope));
 }
 
 void Judge::forget_unknown_families() {
@@ -207,36 +203,38 @@ void Judge::forget_unknown_families() {
 // What stays with the own provider, and who else enters it.
 void Judge::second_pass() {
   const size_t count = process_.object_count();
-  std::vector<bool> asked_for(count * count, false);  // by consumer and own provider: most are not
+  // The groups of a consumer and its own provider, and those that are entered by others.
+  std::vector<std::vector<size_t>> groups_of, self_groups_of(count);
+  std::vector<std::vector<uint32_t>> pairs(count);  // by consumer, own provider: 1 + place above
+  const auto place_of = [&](ObjectId consumer, ObjectId own) {
+    return pairs[consumer].empty() ? 0 : pairs[consumer][own];
+  };
   for (size_t i = 0; i < groups_.size(); i++) {
-    const auto [consumer, own] = std::pair(groups_[i].consumer, groups_[i].own);
-    by_consumer_and_own_[pair_key(consumer, own)].push_back(i);
-    asked_for[consumer * count + own] = true;
-    if (!groups_[i].self()) continue;
-    self_groups_of_own_[own].push_back(i);
-    for (size_t other = 0; other < count; other++) asked_for[other * count + own] = true;
+    pairs[groups_[i].consumer].resize(count);
+    uint32_t& pair = pairs[groups_[i].consumer][groups_[i].own];
+    if (pair == 0) {
+      groups_of.emplace_back();
+      pair = static_cast<uint32_t>(groups_of.size());
+    }
+    groups_of[pair - 1].push_back(i);
+    if (groups_[i].self()) self_groups_of[groups_[i].own].push_back(i);
   }
   const auto is_asked_for = [&](ObjectId from, ObjectId to) {
-    return asked_for[from * count + to] && process_.counts(from);
+    return (place_of(from, to) != 0 || !self_groups_of[to].empty()) && process_.counts(from);
   };
   simulation_.bindings().each(is_asked_for, [&](uint32_t at, const Binding& binding) {
     if (!is_significant(binding)) return;
     const NameId name = process_.reference(binding).name;
-    if (const auto hit = by_consumer_and_own_.find(pair_key(binding.from, binding.to));
-        hit != by_consumer_and_own_.end())
-      for (const size_t group : hit->second) note_stay(group, at, name);
+    if (const uint32_t pair = place_of(binding.from, binding.to); pair != 0)
+      for (const size_t group : groups_of[pair - 1]) note_stay(group, at, name);
     if (binding.from == binding.to) return;
-    if (const auto hit = self_groups_of_own_.find(binding.to); hit != self_groups_of_own_.end())
-      for (const size_t group : hit->second)
-        if (binding.from != groups_[group].provider && in_family(group, name))
-          work_[group].entered_by.insert(binding.from);
+    for (const size_t group : self_groups_of[binding.to])
+      if (binding.from != groups_[group].provider && in_family(group, name))
+        work_[group].entered_by.insert(binding.from);
   });
   forget_unknown_families();
-  for (size_t i = 0; i < groups_.size(); i++) {
+  for (size_t i = 0; i < groups_.size(); i++)
     groups_[i].entered_by.assign(work_[i].entered_by.begin(), work_[i].entered_by.end());
-    for (const std::string_view scope : work_[i].captured_scopes)
-      groups_[i].split_scopes += work_[i].staying_scopes.contains(scope);
-  }
 }
 
 bool Judge::names_soname_of(ObjectId who, ObjectId library) const {

@@ -16,9 +16,14 @@ namespace {
 constexpr int64_t kMaxHashed = 64 << 20;
 
 bool is_compared(std::string_view path) {
-  return !path.starts_with("../") && !path.starts_with('/') && !path.ends_with(".pyc") &&
-         path.find(".dist-info/") == path.npos && path.find("__pycache__/") == path.npos &&
-         path.find(".data/scripts/") == path.npos && path.find("/include/") == path.npos;
+  if (path.starts_with("../") || path.starts_with('/') || path.ends_with(".pyc")) return false;
+  for (size_t at = path.find('/'); at != path.npos; at = path.find('/', at + 1)) {
+    const std::string_view directory = path.substr(0, at);
+    if (directory.ends_with(".dist-info") || directory.ends_with("__pycache__") ||
+        directory.ends_with(".data/scripts") || directory.ends_with("/include"))
+      return false;
+  }
+  return true;
 }
 
 // System packagers change files after the RECORD was made: they strip libraries and patch prefixes.

@@ -19,17 +19,21 @@ bool is_c_definition(const elf::Object& elf, uint32_t index) {
 
 }  // namespace
 
-std::string_view Families::cpp_family(NameId name) {
+uint32_t Families::cpp_family(NameId name) {
   if (name >= cpp_.size()) cpp_.resize(images_.name_count());
-  uint32_t& place = cpp_[name];
-  if (place == 0) {
-    const auto next = static_cast<uint32_t>(texts_.size() + 1);
-    const auto [text, is_new] =
-        places_.try_emplace(family_text(parse_mangled(images_.name(name))), next);
-    if (is_new) texts_.push_back(text->first);
-    place = text->second;
+  uint32_t& known = cpp_[name];
+  if (known == 0) {
+    const std::string_view text = family_text(parse_mangled(images_.name(name)));
+    if (text.empty()) {
+      known = 1;
+    } else {
+      const auto next = static_cast<uint32_t>(texts_.size());
+      const auto [place, is_new] = places_.try_emplace(text, next);
+      if (is_new) texts_.push_back(text);
+      known = place->second + 2;
+    }
   }
-  return texts_[place - 1];
+  return known == 1 ? kNone : known - 2;
 }
 
 uint32_t Families::size(ImageId image) {

@@ -27,8 +27,12 @@ class Families {
  public:
   explicit Families(const Images& images) : images_(images) {}
 
-  // Text of the C++ family, empty for C names and C++ names without a scope. Remembered.
-  std::string_view cpp_family(NameId name);
+  // The C++ family, a small number; kNone for C names and C++ names without a scope. Remembered.
+  uint32_t cpp_family(NameId name);
+  // As written; empty: of kNone.
+  std::string_view text(uint32_t family) const {
+    return family == kNone ? std::string_view() : texts_[family];
+  }
   // The smallest exporter of a name in this process, by the size of its symbol table.
   ImageId home(NameId name, const ProcessView& process);
   // How much of the C names of `library` another one exports too: 0 to 1.
@@ -38,7 +42,7 @@ class Families {
 
  private:
   const Images& images_;
-  HugeVector<uint32_t> cpp_;             // by NameId: the text's place + 1; 0: not looked at
+  HugeVector<uint32_t> cpp_;             // by NameId: the family + 2, 1: none, 0: not looked at
   std::vector<std::string_view> texts_;  // of families, each once
   std::unordered_map<std::string_view, uint32_t> places_;
   std::unordered_map<ImageId, std::unordered_set<NameId>> exports_;

@@ -202,9 +202,17 @@ bool component(Walker& walker, MangledName& name, bool first) {
 }
 
 struct Components {
-  std::vector<std::string_view> parts;
+  std::string_view first, second, last;
+  size_t count = 0;
   size_t begin = 0;
   size_t last_begin = 0;
+
+  void add(std::string_view part) {
+    if (count == 0) first = part;
+    if (count == 1) second = part;
+    last = part;
+    count++;
+  }
 };
 
 std::optional<Components> nested_name(Walker& walker, MangledName& name) {
@@ -213,10 +221,10 @@ std::optional<Components> nested_name(Walker& walker, MangledName& name) {
   result.begin = walker.position();
   while (!walker.take("E")) {
     result.last_begin = walker.position();
-    if (!component(walker, name, result.parts.empty())) return std::nullopt;
-    result.parts.push_back(walker.since(result.last_begin));
+    if (!component(walker, name, result.count == 0)) return std::nullopt;
+    result.add(walker.since(result.last_begin));
   }
-  if (result.parts.empty()) return std::nullopt;
+  if (result.count == 0) return std::nullopt;
   return result;
 }
 
@@ -228,11 +236,11 @@ std::optional<Components> any_name(Walker& walker, MangledName& name) {
   result.begin = walker.position();
   if (walker.take("St")) {
     name.standard = true;
-    result.parts.push_back(walker.since(result.begin));
+    result.add(walker.since(result.begin));
   }
   result.last_begin = walker.position();
-  if (!component(walker, name, result.parts.empty())) return std::nullopt;
-  result.parts.push_back(walker.since(result.last_begin));
+  if (!component(walker, name, result.count == 0)) return std::nullopt;
+  result.add(walker.since(result.last_begin));
   return result;
 }
 
@@ -261,17 +269,19 @@ MangledName parse_mangled(std::string_view symbol) {
   const auto components = any_name(walker, name);
   if (!components) return MangledName();
   name.kind = kind;
-  name.scopes = components->parts;
-  const size_t end = components->last_begin + components->parts.back().size();
+  size_t scopes = components->count;
+  const size_t end = components->last_begin + components->last.size();
   if (kind == NameKind::kVtable || kind == NameKind::kTypeInfo) {
     // The table of a class is a member of it.
     name.scope = body.substr(components->begin, end - components->begin);
     name.constructor = name.destructor = false;
   } else {
-    name.last = name.scopes.back();
-    name.scopes.pop_back();
+    name.last = components->last;
+    scopes--;
     name.scope = body.substr(components->begin, components->last_begin - components->begin);
   }
+  if (scopes > 0) name.first = components->first;
+  if (scopes > 1) name.second = components->second;
   return name;
 }
 
@@ -287,13 +297,11 @@ std::string_view stretch(std::string_view first, std::string_view last) {
 }  // namespace
 
 std::string_view family_text(const MangledName& name) {
-  if (!name.is_cpp() || name.scopes.empty()) return {};
-  const std::string_view first = name.scopes[0];
-  const std::string_view second = name.scopes.size() > 1 ? name.scopes[1] : std::string_view();
-  if (name.standard && second.empty() && first == "St")  // St8terminatev
-    return stretch(first, name.last);
-  if (second.empty()) return first;
-  return stretch(first, second);
+  if (!name.is_cpp() || name.first.empty()) return {};
+  if (name.standard && name.second.empty() && name.first == "St")  // St8terminatev
+    return stretch(name.first, name.last);
+  if (name.second.empty()) return name.first;
+  return stretch(name.first, name.second);
 }
 
 std::string demangle(std::string_view symbol) {

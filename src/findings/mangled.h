@@ -8,7 +8,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace cohabit {
 
@@ -23,10 +22,11 @@ enum class NameKind {
 
 struct MangledName {
   NameKind kind = NameKind::kC;
-  std::vector<std::string_view> scopes;  // each as written, with its template arguments
-  std::string_view scope;                // all scopes as one text; equal <=> same scope
-  std::string_view last;                 // the entity's own name as written
-  bool standard = false;                 // lies in std by the grammar's abbreviation
+  // The outermost scopes, each as written, with its template arguments; empty: there is none.
+  std::string_view first, second;
+  std::string_view scope;  // all scopes as one text; equal <=> same scope
+  std::string_view last;   // the entity's own name as written
+  bool standard = false;   // lies in std by the grammar's abbreviation
   bool constructor = false;
   bool destructor = false;
   bool const_member = false;

@@ -3,25 +3,25 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
-#include <unordered_set>
+#include <vector>
 
 #include "imports/module_name.h"
 
 namespace cohabit::python {
 namespace {
 
-using Names = std::unordered_set<std::string_view>;
+using Names = std::vector<std::string>;  // sorted
+
+bool has(const Names& names, std::string_view name) {
+  return std::binary_search(names.begin(), names.end(), name);
+}
 
 // Follows the second program, leaving out what is loaded.
 class Join {
  public:
-  Join(const Plan& first, const Plan& second, Finder& finder)
-      : first_(first),
-        second_(second),
-        finder_(finder),
-        loaded_(first.loaded.begin(), first.loaded.end()),
-        changed_(first.variables_set.begin(), first.variables_set.end()) {
-    joined_.plan = first;
+  Join(const Plan& first, const Plan& second, Finder& finder, Joined kind)
+      : first_(first), second_(second), finder_(finder), kind_(kind) {
+    static_cast<PlannedRun&>(joined_.plan) = first;
   }
 
   std::optional<JoinedPlan> run() {
@@ -34,7 +34,7 @@ class Join {
     joined_.plan.failure_declared = second_.failure_declared;
     joined_.plan.failure_is_exit = second_.failure_is_exit;
     joined_.plan.importable = second_.importable;
-    add_state();
+    if (kind_ == Joined::kGoesOn) add_state();
     return std::move(joined_);
   }
 
@@ -58,16 +58,17 @@ class Join {
         joined_.second_opens.push_back(event.index);
         return true;
       case PlanEvent::kMissing:
-        return !loaded_.contains(second_.sought[event.index]) &&
+        return !has(first_.loaded, second_.sought[event.index]) &&
                !is_found_now(second_.sought[event.index]);
       case PlanEvent::kVariable:
-        return !changed_.contains(second_.sought[event.index]) && !changed_.contains("");
+        return !has(first_.variables_set, second_.sought[event.index]) &&
+               !has(first_.variables_set, "");
     }
     return false;
   }
 
   bool is_loaded(const PlanEvent& event) const {
-    return event.kind == PlanEvent::kEnter && loaded_.contains(second_.modules[event.index].name);
+    return event.kind == PlanEvent::kEnter && has(first_.loaded, second_.modules[event.index].name);
   }
 
   bool is_found_now(std::string_view name) {
@@ -77,16 +78,17 @@ class Join {
   // What a third program would find.
   void add_state() {
     Plan& plan = joined_.plan;
-    const auto add_sorted = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
-      std::vector<std::string> all;
-      std::set_union(to.begin(), to.end(), from.begin(), from.end(), std::back_inserter(all));
-      to = std::move(all);
+    const auto both = [](const Names& a, const Names& b) {
+      Names all;
+      std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
+      return all;
     };
-    add_sorted(plan.loaded, second_.loaded);
-    add_sorted(plan.variables_set, second_.variables_set);
+    plan.loaded = both(first_.loaded, second_.loaded);
+    plan.variables_set = both(first_.variables_set, second_.variables_set);
+    plan.path_added = first_.path_added;
     plan.path_added.insert(plan.path_added.end(), second_.path_added.begin(),
                            second_.path_added.end());
-    plan.changes_imports |= second_.changes_imports;
+    plan.changes_imports = first_.changes_imports || second_.changes_imports;
   }
 
   void append_points() {
@@ -99,17 +101,18 @@ class Join {
   const Plan& first_;
   const Plan& second_;
   Finder& finder_;
-  Names loaded_, changed_;
+  const Joined kind_;
   JoinedPlan joined_;
   int skipped_ = 0;  // depth below the module that is loaded
 };
 
 }  // namespace
 
-std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second, Finder& finder) {
+std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second, Finder& finder,
+                                     Joined kind) {
   if (!first.failure.empty()) return JoinedPlan{first, {}};  // the second is never reached
   if (first.changes_imports) return std::nullopt;
-  return Join(first, second, finder).run();
+  return Join(first, second, finder, kind).run();
 }
 
 }  // namespace cohabit::python

@@ -10,6 +10,7 @@
 // are those made in full (tests/wheels).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -18,11 +19,17 @@
 namespace cohabit::python {
 
 struct JoinedPlan {
-  Plan plan;                         // its events are those of the first only; joins as a first
+  Plan plan;
   std::vector<size_t> second_opens;  // which of the second's opens are made
 };
 
+enum class Joined : uint8_t {
+  kEnds,    // its plan has no trail
+  kGoesOn,  // a third program is to be joined to it: as a first, so that it has no events
+};
+
 // `second` after `first`; both were planned from start-up. Nothing: it must be planned in full.
-std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second, Finder& finder);
+std::optional<JoinedPlan> join_plans(const Plan& first, const Plan& second, Finder& finder,
+                                     Joined kind);
 
 }  // namespace cohabit::python

@@ -125,7 +125,8 @@ struct PlannedVariable {
   uint32_t opens_before = 0;  // how many of the plan's opens came before
 };
 
-struct Plan {
+// What is told of a program.
+struct PlannedRun {
   std::vector<PlannedModule> modules;  // in the order in which their code starts
   // Who imports which top-level module, whether it was loaded before or not; each pair once.
   std::vector<std::pair<std::string, std::string>> wanted;
@@ -142,15 +143,20 @@ struct Plan {
   // If that is a module that is not there: the top-level names that are, sorted.
   std::vector<std::string> importable;
   std::vector<std::string> problems;  // files that cannot be read or parsed, limits that were met
+  std::vector<PlannedVariable> variables_changed;
+};
 
+// What another program is joined to it by (join.h).
+struct PlanTrail {
   std::vector<PlanEvent> events;  // start-up left out
   std::vector<std::string> sought;
-  std::vector<PlannedVariable> variables_changed;
   std::vector<std::string> loaded;         // sys.modules at the end, sorted
   std::vector<std::string> variables_set;  // names of environment variables, sorted
   std::vector<std::string> path_added;     // to the end of sys.path
   bool changes_imports = false;            // sys.path changed otherwise, or the flags of dlopen
 };
+
+struct Plan : PlannedRun, PlanTrail {};
 
 // Runs on a thread of its own with a deep stack: Python's nesting is the program's to choose.
 Plan make_plan(Finder& finder, Images& images, const Distributions& distributions,

@@ -77,12 +77,14 @@ bool Simulation::State::name_matches(const std::string& name, ObjectId id) const
 void Simulation::State::add_name(ObjectId id, const std::string& name) {
   auto& names = object(id).names;
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  object(id).name_bits |= name_bit(name);
 }
 
 ObjectId Simulation::State::find_loaded(const std::string& name, int ns) {
+  const uint64_t bit = name_bit(name);
   for (const ObjectId id : namespaces[ns].loaded) {
     Object& candidate = object(id);
-    if (candidate.removed) continue;
+    if ((candidate.name_bits & bit) == 0 || candidate.removed) continue;
     if (name_matches(name, id)) return id;
     if (candidate.soname_added || !rule(Rule::kSonameMatch)) continue;
     const auto soname = elf(id).soname;
@@ -151,6 +153,8 @@ ObjectId Simulation::State::add_object(ImageId image, const std::string& path,
   added.name = path;
   added.requested = request.name;
   added.names = {request.name};
+  const auto soname = sim.images_[image].elf.soname;
+  added.name_bits = name_bit(path) | name_bit(request.name) | (soname ? name_bit(*soname) : 0);
   added.ns = request.ns;
   added.type = request.type;
   added.how = request.how;
@@ -241,10 +245,15 @@ void Simulation::State::note_assertion(ObjectId id, std::string what) {
 
 Result<void> Simulation::State::check_versions_of(ObjectId id, const elf::VersionNeed& need) {
   ObjectId provider = kNone;
-  for (const ObjectId candidate : namespaces[object(id).ns].loaded)
-    if (provider == kNone && !object(candidate).removed &&
-        name_matches(std::string(need.file), candidate))
-      provider = candidate;
+  const std::string file_name(need.file);
+  const uint64_t bit = name_bit(file_name);
+  for (const ObjectId candidate : namespaces[object(id).ns].loaded) {
+    if ((object(candidate).name_bits & bit) == 0 || object(candidate).removed ||
+        !name_matches(file_name, candidate))
+      continue;
+    provider = candidate;
+    break;
+  }
   if (provider == kNone) {
     note_assertion(id, fmt::format("DT_VERNEED names {}, and nothing of that name is loaded "
                                    "(needed != NULL, elf/dl-version.c)",

@@ -43,10 +43,12 @@ struct ScopeElement {
 // A link map.
 struct Object {
   ImageId image = kNone;
-  std::string name;                // l_name: the path it was opened by; "" for the program
-  std::string requested;           // the name asked for when it was mapped
-  std::vector<std::string> names;  // l_libname
-  std::string origin;              // $ORIGIN
+  std::string name;                   // l_name: the path it was opened by; "" for the program
+  std::string requested;              // the name asked for when it was mapped
+  std::vector<std::string> names;     // l_libname
+  uint64_t name_bits = ~uint64_t{0};  // of each of its names and its soname, the bit that name_bit
+                                      // (state.h) gives it
+  std::string origin;                 // $ORIGIN
   int ns = 0;
   ObjectType type = ObjectType::kLoaded;
   How how = How::kNeeded;

@@ -183,7 +183,7 @@ Images::Probe Images::take(const std::string& path, MappedFile map, FileId file,
   if (probe.header.verdict != elf::HeaderVerdict::kLoadable) return probe;
   auto image = std::make_unique<Image>();
   image->path = path;
-  image->real_path = tree_.real_path(path).value_or(path);
+  image->real_path = tree_.real_path(path, real_paths_).value_or(path);
   image->file = file;
   image->file_size = map.bytes().size();
   image->map = std::move(map);

@@ -19,6 +19,7 @@
 
 #include "base/column.h"
 #include "base/packed.h"
+#include "base/real_paths.h"
 #include "base/sections.h"
 #include "base/tree.h"
 #include "facts/elf/object.h"
@@ -162,6 +163,7 @@ class Images {
   std::unordered_map<uint64_t, std::vector<ImageId>> by_file_;
   std::unordered_map<std::string, Probe> probes_;
   std::unordered_map<std::string, bool> directories_;
+  RealPaths real_paths_;
 
   bool is_taking_ = false;   // take_index is at work
   bool is_kept_ = false;     // what follows is of an earlier run, and nothing has come to it

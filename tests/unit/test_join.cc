@@ -35,7 +35,7 @@ TEST_CASE("three plans are joined as two and one") {
   const Tree tree;
   Finder finder(tree, interpreter);
   const auto join = [&](const Plan& first, const Plan& second) {
-    return join_plans(first, second, finder);
+    return join_plans(first, second, finder, Joined::kGoesOn);
   };
   const Plan a = plan_of("a"), b = plan_of("b");
 
@@ -50,6 +50,10 @@ TEST_CASE("three plans are joined as two and one") {
     const auto joined = join(join(a, b)->plan, both);
     REQUIRE(joined);
     CHECK(names(joined->plan) == std::vector<std::string>{"a", "b", "c"});
+    const auto last = join_plans(join(a, b)->plan, both, finder, Joined::kEnds);
+    REQUIRE(last);
+    CHECK(names(last->plan) == names(joined->plan));
+    CHECK(last->plan.loaded.empty());
   }
   SUBCASE("the third asked for a module that the second brings") {
     const Plan asks = asking("c", PlanEvent::kMissing, "b");

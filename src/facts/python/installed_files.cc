@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "base/paths.h"
 #include "base/sha256.h"
@@ -29,23 +30,32 @@ std::string base64_url(const std::array<uint8_t, 32>& digest) {
 
 }  // namespace
 
-InstalledFiles InstalledFiles::read(const Tree& tree, const Distributions& distributions) {
+void InstalledFiles::add(const Tree& tree, const Distribution& distribution, uint32_t index) {
+  if (distribution.is_conda_package) return;
+  Result<MappedFile> map = tree.map(distribution.metadata + "/RECORD");
+  if (!map) return;
+  ranges_[index].first = rows_.size();
+  RecordRows& record = records_.emplace_back(parse_record(map->bytes().text()));
+  for (const RecordRow& row : record.rows) rows_.push_back({index, row});
+  record.rows = {};
+  ranges_[index].second = rows_.size();
+  maps_.push_back(std::move(*map));
+}
+
+InstalledFiles InstalledFiles::read_some(const Tree& tree, const Distributions& distributions,
+                                         const std::vector<uint32_t>& which) {
   InstalledFiles result;
   const std::vector<Distribution>& all = distributions.all();
   result.ranges_.resize(all.size());
-  result.sites_.reserve(all.size());
-  for (uint32_t i = 0; i < all.size(); i++) {
-    result.sites_.push_back(all[i].site);
-    result.ranges_[i] = {result.rows_.size(), result.rows_.size()};
-    if (all[i].is_conda_package) continue;
-    Result<MappedFile> map = tree.map(all[i].metadata + "/RECORD");
-    if (!map) continue;
-    RecordRows& record = result.records_.emplace_back(parse_record(map->bytes().text()));
-    for (const RecordRow& row : record.rows) result.rows_.push_back({i, row});
-    record.rows = {};
-    result.ranges_[i].second = result.rows_.size();
-    result.maps_.push_back(std::move(*map));
-  }
+  for (const Distribution& one : all) result.sites_.push_back(one.site);
+  for (const uint32_t index : which) result.add(tree, all[index], index);
+  return result;
+}
+
+InstalledFiles InstalledFiles::read(const Tree& tree, const Distributions& distributions) {
+  std::vector<uint32_t> all(distributions.all().size());
+  std::iota(all.begin(), all.end(), 0);
+  InstalledFiles result = read_some(tree, distributions, all);
   result.find_claimed_twice();
   return result;
 }

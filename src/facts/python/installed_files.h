@@ -24,6 +24,10 @@ class InstalledFiles {
 
   InstalledFiles() = default;
   static InstalledFiles read(const Tree& tree, const Distributions& distributions);
+  // The rows of some distributions only, by their indices; none is looked for that is claimed
+  // twice.
+  static InstalledFiles read_some(const Tree& tree, const Distributions& distributions,
+                                  const std::vector<uint32_t>& which);
 
   // Rows of one distribution are neighbours, in the order of its RECORD.
   const std::vector<Row>& rows() const { return rows_; }
@@ -35,6 +39,7 @@ class InstalledFiles {
   const std::vector<std::vector<uint32_t>>& claimed_twice() const { return claimed_twice_; }
 
  private:
+  void add(const Tree& tree, const Distribution& distribution, uint32_t index);
   void find_claimed_twice();
 
   std::vector<std::string> sites_;  // by distribution
