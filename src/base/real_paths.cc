@@ -29,14 +29,18 @@ std::optional<std::string> text_of_link(const std::string& path) {
 std::optional<std::string> RealPaths::of(const std::string& path, std::string* link) {
   const size_t slash = path.rfind('/');
   const std::string name = slash == path.npos ? path : path.substr(slash + 1);
-  const bool is_plain =
-      slash != path.npos && slash > 0 && !name.empty() && name != "." && name != "..";
+  const bool is_plain = slash != path.npos && slash > 0 && !name.empty() && name != "." &&
+                        name != ".." && path.size() < PATH_MAX;
   if (!is_plain) {
     if (link) *link = text_of_link(path).value_or("");
     return follow(path);
   }
-  const auto [known, is_new] = directories_.try_emplace(path.substr(0, slash));
-  if (is_new) known->second = follow(known->first);
+  std::string above = path.substr(0, slash);
+  auto known = directories_.find(above);
+  if (known == directories_.end()) {
+    auto real = of(above);
+    known = directories_.emplace(std::move(above), std::move(real)).first;
+  }
   const std::optional<std::string>& directory = known->second;
   if (!directory) {
     if (link) link->clear();

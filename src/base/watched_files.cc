@@ -79,8 +79,9 @@ std::optional<WatchedFiles> WatchedFiles::of(const TouchLog& log, int64_t start)
                            (touched.resolved ? kLinks : 0u);
     State state = look(path, static_cast<uint8_t>(asked), looking);
     if (state.changed >= start - kTick) return std::nullopt;
-    // A directory cannot be opened as a file, and a link may lead nowhere.
-    const bool may_differ = S_ISDIR(state.mode) || touched.resolved;
+    // A directory cannot be opened as a file, a file has no names, and a link may lead nowhere.
+    const bool may_differ =
+        S_ISDIR(state.mode) || touched.resolved || (touched.listed && !touched.is_there);
     if ((state.error == 0) != touched.is_there && !may_differ) return std::nullopt;
     result.files_.emplace_hint(result.files_.end(), path, std::move(state));
   }

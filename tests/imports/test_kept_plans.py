@@ -189,6 +189,21 @@ def test_a_change_is_seen(doctor: Doctor, change: str) -> None:
     doctor.says_the_truth()
 
 
+def test_a_file_that_was_taken_for_a_directory(doctor: Doctor) -> None:
+    """What looks for packages in a directory asks for the names in each file of it."""
+    (doctor.world / "env/lib/python3.11/pkgutil.py").write_text("")
+    (doctor.site / "first" / "LICENSE").write_text("none\n")
+    (doctor.site / "first" / "part.py").write_text(
+        f"import pkgutil\nfor one in pkgutil.iter_modules([{str(doctor.site / 'first')!r}]):\n"
+        "    __import__('first.' + one.name)\n")
+    doctor.forge()
+    (doctor.site / "first" / "LICENSE").unlink()
+    (doctor.site / "first" / "LICENSE").mkdir()
+    (doctor.site / "first" / "LICENSE" / "__init__.py").write_text("import inner\n")
+    doctor.says_the_truth()
+    assert "inner" in doctor.run()[3]
+
+
 def test_other_variables_are_another_plan(doctor: Doctor) -> None:
     doctor.forge()
     other = doctor.run(MODE="other")

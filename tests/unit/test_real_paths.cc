@@ -48,6 +48,8 @@ TEST_CASE("real paths are those of realpath(3), whatever was asked before") {
     for (const char* name : {"", "file", "other", "to_file", "to_directory", "far", "nowhere",
                              "loop", "up", "missing", ".", "..", "b/", "to_directory/"})
       paths.push_back(tree.path() + directory + "/" + name);
+  for (std::string path = tree.path(); path.size() < 8 * PATH_MAX; path += path.substr(0, 512))
+    paths.push_back(path + "/file");
   std::mt19937 random(1);
   for (int i = 0; i < 20; i++) {
     RealPaths known;
