@@ -347,7 +347,7 @@ Captures Judge::judge() {
     if (groups_[i].verdict == Verdict::kLiveSplit || groups_[i].verdict == Verdict::kLatentSplit)
       compare_copies(i);
   }
-  RuntimeClasses runtime(process_);
+  RuntimeClasses runtime(process_, families_);
   runtime.find_split_in_itself(candidates.runtime, groups_);
   runtime.find_split_for_others(candidates.runtime_users, groups_);
   return {std::move(groups_), candidates.set_aside};

@@ -36,7 +36,7 @@ bool is_instantiation(const elf::Sym& own) {
 }  // namespace
 
 void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidates,
-                                          std::vector<CaptureGroup>& groups) const {
+                                          std::vector<CaptureGroup>& groups) {
   std::map<std::tuple<ObjectId, ObjectId, std::string_view>, std::vector<Candidate>> by_scope;
   for (const Candidate& candidate : candidates) {
     const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
@@ -70,7 +70,9 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
       return to == own && from != own && from != provider && process_.counts(from) &&
              !process_.ownership().same(from, provider);
     };
+    const uint32_t family = families_.cpp_family(members.front().name);
     simulation_.bindings().each(may_enter, [&](uint32_t at, const Binding& binding) {
+      if (families_.cpp_family(process_.reference(binding).name) != family) return;
       const MangledName name = parse_mangled(elf.symbol_name(binding.definition));
       if (name.kind != NameKind::kEntity || name.scope != scope) return;
       entered.try_emplace(binding.definition, binding.from);
@@ -102,20 +104,20 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
 struct RuntimeClasses::Scope {
   ObjectId consumer = kNone;
   std::string_view name;
+  uint32_t family = kNone;
   std::map<ObjectId, std::map<NameId, uint32_t>> by_provider;  // name -> binding
 };
 
 // Constructors are left out: what they lay down is fixed by headers, since every caller knows the
 // object's size.
-void RuntimeClasses::collect_members(Scope& scope) const {
+void RuntimeClasses::collect_members(Scope& scope) {
   const auto is_its = [&](ObjectId from, ObjectId to) {
     return from == scope.consumer && process_.counts(to);
   };
   simulation_.bindings().each(is_its, [&](uint32_t at, const Binding& binding) {
     const NameId id = process_.reference(binding).name;
-    const std::string_view text = simulation_.images().name(id);
-    if (text.find(scope.name) == std::string_view::npos) return;
-    const MangledName name = parse_mangled(text);
+    if (families_.cpp_family(id) != scope.family) return;
+    const MangledName name = parse_mangled(simulation_.images().name(id));
     if (is_class_member(name) && !name.constructor && name.scope == scope.name &&
         !is_instantiation(process_.image(binding.to).elf.symbols[binding.definition]))
       scope.by_provider[binding.to].try_emplace(id, at);
@@ -177,7 +179,7 @@ void RuntimeClasses::add_split(const Scope& scope, std::vector<CaptureGroup>& gr
 }
 
 void RuntimeClasses::find_split_for_others(const std::vector<Candidate>& candidates,
-                                           std::vector<CaptureGroup>& groups) const {
+                                           std::vector<CaptureGroup>& groups) {
   std::map<std::pair<ObjectId, std::string_view>, Scope> scopes;
   for (const Candidate& candidate : candidates) {
     const MangledName name = parse_mangled(simulation_.images().name(candidate.name));
@@ -186,7 +188,8 @@ void RuntimeClasses::find_split_for_others(const std::vector<Candidate>& candida
     if (!is_class_member(name) || name.constructor || !is_other_code_than_runtimes(binding))
       continue;
     const ObjectId consumer = binding.from;
-    scopes.try_emplace({consumer, name.scope}, Scope{consumer, name.scope, {}});
+    scopes.try_emplace({consumer, name.scope},
+                       Scope{consumer, name.scope, families_.cpp_family(candidate.name), {}});
   }
   for (auto& [key, scope] : scopes) {
     collect_members(scope);
