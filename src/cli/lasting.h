@@ -20,16 +20,20 @@ class Lasting {
   explicit Lasting(Args&&... args) : value_(std::make_unique<T>(std::forward<Args>(args)...)) {}
   Lasting(const Lasting&) = delete;
   ~Lasting() {
-    // Reachable to the end, so that it is not taken for lost: a vector of static storage is gone by
-    // the time that lost memory is looked for.
-    static auto& left = *new std::vector<T*>;
     if (!process_ends_with_command || !value_->may_stay()) return;
     value_->settle();
-    left.push_back(value_.release());
+    keep(value_.release());
   }
   T& operator*() { return *value_; }
 
  private:
+  // Reachable to the end, so that it is not taken for lost: a vector of static storage is gone by
+  // the time that lost memory is looked for.
+  static void keep(T* value) {
+    static auto& kept = *new std::vector<T*>;
+    kept.push_back(value);
+  }
+
   std::unique_ptr<T> value_;
 };
 
