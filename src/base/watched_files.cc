@@ -1,11 +1,15 @@
 #include "base/watched_files.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <ctime>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +31,54 @@ std::string links_of(const std::string& path, RealPaths& real_paths) {
   std::string link;
   return real_paths.of(path, &link).value_or("") + '\0' + link;
 }
+
+// Whether a path led elsewhere before a time: a link on its way is newer than that, or a directory
+// was moved since. Of a directory that was moved only the inode's time is new; a name that came to
+// it, or went, gives it both.
+class Ways {
+ public:
+  explicit Ways(int64_t since) : since_(since) {}
+
+  bool has_changed(const std::string& path) { return has_changed(path, kMostLinks); }
+
+ private:
+  static constexpr int kMostLinks = 40;  // as the kernel follows
+
+  bool has_changed(const std::string& path, int links) {
+    if (path.size() >= PATH_MAX || is_of_the_kernel(path)) return false;
+    struct stat status{};
+    if (path.empty() || ::lstat(path.c_str(), &status) != 0) return is_above_changed(path, links);
+    const bool is_new = nanoseconds(status.st_ctim) >= since_;
+    const bool is_elsewhere = S_ISLNK(status.st_mode) ? is_new || leads_elsewhere(path, links)
+                                                      : S_ISDIR(status.st_mode) && is_new &&
+                                                            nanoseconds(status.st_mtim) < since_;
+    return is_elsewhere || is_above_changed(path, links);
+  }
+
+  bool is_above_changed(const std::string& path, int links) {
+    const size_t slash = path.rfind('/');
+    if (slash == path.npos || slash == 0) return false;
+    const std::string above = path.substr(0, slash);
+    const auto [known, is_unknown] = known_.try_emplace(above, false);
+    if (!is_unknown) return known->second;
+    const bool changed = has_changed(above, links);
+    known_[above] = changed;
+    return changed;
+  }
+
+  bool leads_elsewhere(const std::string& link, int links) {
+    char text[PATH_MAX];
+    const ssize_t length = ::readlink(link.c_str(), text, sizeof text);
+    if (length <= 0 || links == 0) return false;
+    const std::string_view target(text, static_cast<size_t>(length));
+    std::string directory = link.substr(0, link.rfind('/') + 1);
+    return has_changed(target[0] == '/' ? std::string(target) : directory.append(target),
+                       links - 1);
+  }
+
+  const int64_t since_;
+  std::unordered_map<std::string, bool> known_;  // by directory
+};
 
 }  // namespace
 
@@ -73,15 +125,18 @@ bool WatchedFiles::is_same(const State& before, const State& now) {
 std::optional<WatchedFiles> WatchedFiles::of(const TouchLog& log, int64_t start) {
   WatchedFiles result;
   Looking looking;
+  Ways ways(start - kTick);
   for (const auto& [path, touched] : log.paths_so_far()) {
     const unsigned asked = (touched.listed ? kNames : 0u) |
                            (touched.ranges.empty() ? 0u : kContent) |
                            (touched.resolved ? kLinks : 0u);
     State state = look(path, static_cast<uint8_t>(asked), looking);
-    if (state.changed >= start - kTick) return std::nullopt;
-    // A directory cannot be opened as a file, a file has no names, and a link may lead nowhere.
-    const bool may_differ =
-        S_ISDIR(state.mode) || touched.resolved || (touched.listed && !touched.is_there);
+    if (state.changed >= start - kTick || ways.has_changed(path)) return std::nullopt;
+    // A directory cannot be opened as a file, a file has no names, a link may lead nowhere, and
+    // what is there may be somebody else's.
+    const bool may_differ = S_ISDIR(state.mode) || touched.resolved ||
+                            (touched.listed && !touched.is_there) ||
+                            (state.error == 0 && ::access(path.c_str(), R_OK) != 0);
     if ((state.error == 0) != touched.is_there && !may_differ) return std::nullopt;
     result.files_.emplace_hint(result.files_.end(), path, std::move(state));
   }

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,10 +80,30 @@ std::string digest_against_damage(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+// Who may read what: the kernel answers another user, or one with other groups, otherwise.
+void pack_rights(Packer& packer) {
+  packer.number(::geteuid());
+  packer.number(::getegid());
+  const int count = std::max(::getgroups(0, nullptr), 0);
+  std::vector<gid_t> groups(static_cast<size_t>(count));
+  groups.resize(static_cast<size_t>(std::max(::getgroups(count, groups.data()), 0)));
+  std::sort(groups.begin(), groups.end());
+  packer.number(groups.size());
+  for (const gid_t group : groups) packer.number(group);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3] = {};
+  (void)::syscall(SYS_capget, &header, capabilities);
+  for (const auto& some : capabilities) packer.number(some.effective);
+}
+
+}  // namespace
+
 // The command itself, or the library that Python has loaded.
 void pack_ourselves(Packer& packer) {
   packer.text(COHABIT_VERSION);
-  packer.number(::geteuid());
+  pack_rights(packer);
   Dl_info info{};
   struct stat status{};
   if (::dladdr(reinterpret_cast<const void*>(&pack_ourselves), &info) == 0 || !info.dli_fname)
