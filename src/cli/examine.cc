@@ -226,8 +226,8 @@ class FactsOfJudges {
     constexpr size_t kMost = 2;
     while (free_.size() + 1 < std::min(processors(), kMost))
       free_.push_back(&more_.emplace_back(world.images));
-    free_.push_back(
-        &world.captures);  // taken first: what comes after the imports is judged by them
+    // Taken first: what comes after the imports is judged by them.
+    free_.push_back(&world.captures);
   }
 
   // Waits until some are free.
