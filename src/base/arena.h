@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "base/pages.h"
 
 namespace cohabit {
@@ -40,7 +41,7 @@ class Arena final : public std::pmr::memory_resource {
   uint64_t bytes() const { return bytes_; }  // given out and lost to alignment
 
  private:
-  static constexpr size_t kFirstChunk = size_t{16} << 10, kHugePage = size_t{2} << 20;
+  static constexpr size_t kFirstChunk = size_t{16} << 10;
   struct Free {
     void operator()(char* memory) const { std::free(memory); }
   };
@@ -61,9 +62,10 @@ class Arena final : public std::pmr::memory_resource {
     char* memory = add_chunk(chunk_, chunk_ < kHugePage ? alignof(std::max_align_t) : kHugePage);
     // All pages in one call instead of a fault for each, and huge ones where there are some: a
     // twentieth, and a tenth, of a plan's time.
-    if (chunk_ == kHugePage) advise_pages(memory, chunk_, MADV_HUGEPAGE);
+    if (chunk_ == kHugePage) fill_huge_page(memory);
 #ifdef MADV_POPULATE_WRITE
-    advise_pages(memory, chunk_, MADV_POPULATE_WRITE);
+    else
+      advise_pages(memory, chunk_, MADV_POPULATE_WRITE);
 #endif
     next_ = memory + size;
     left_ = chunk_ - size;

@@ -46,10 +46,10 @@ inline bool stays_below(std::string_view path, size_t max_depth = SIZE_MAX) {
 
 // Whether it is absolute, with no empty part and none that begins with a point.
 inline bool is_normal(std::string_view path) {
-  for (size_t i = 0; i < path.size(); i++)
-    if (path[i] == '/' && (i + 1 == path.size() || path[i + 1] == '/' || path[i + 1] == '.'))
-      return false;
-  return path.starts_with('/');
+  if (!path.starts_with('/')) return false;
+  for (size_t slash = 0; slash != path.npos; slash = path.find('/', slash + 1))
+    if (slash + 1 == path.size() || path[slash + 1] == '/' || path[slash + 1] == '.') return false;
+  return true;
 }
 
 // `path` below `directory`, without "//", "." and "..": a RECORD says "../../../bin/x" from

@@ -99,25 +99,6 @@ bool Ownership::serves_request(uint32_t object, uint32_t provider) const {
   return asks_silently && !owners(object).empty() && !is_one_of(brought_without({}));
 }
 
-std::vector<Requirement> read_requirements(std::string_view metadata) {
-  constexpr std::string_view kField = "Requires-Dist:";
-  std::vector<Requirement> names;
-  while (!metadata.empty()) {
-    const size_t end = std::min(metadata.find('\n'), metadata.size());
-    std::string_view line = metadata.substr(0, end);
-    metadata.remove_prefix(std::min(end + 1, metadata.size()));
-    if (line.empty() || line == "\r") break;  // the description follows
-    if (line.substr(0, kField.size()) != kField) continue;
-    line.remove_prefix(kField.size());
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    const size_t stop = line.find_first_of(" \t\r;[(<>=!~,@");
-    const size_t marker = std::min(line.find(';'), line.size());
-    const bool in_extra = line.substr(marker).find("extra") != std::string_view::npos;
-    names.push_back({std::string(line.substr(0, stop)), in_extra});
-  }
-  return names;
-}
-
 // What the last process brought is forgotten.
 void forget_packages(const Distributions& distributions, Ownership& ownership) {
   const size_t installed = distributions.all().size();
@@ -154,12 +135,14 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
   };
   for (const Distribution& one : distributions.all()) {
     OwnerDistribution owner{one.name, one.version, {}, {}, !one.native_files.empty(), {}};
-    const auto metadata = tree.read_text(one.metadata + "/METADATA");
-    for (const Requirement& requirement : read_requirements(metadata.value_or(""))) {
-      const Distribution* needed = distributions.find(requirement.name);
+    for (const std::string_view text : one.requires_dist) {
+      const Distribution* needed =
+          distributions.find(text.substr(0, text.find_first_of(" \t;[(<>=!~,@")));
       if (!needed) continue;
       owner.needs.push_back(index_of(needed));
-      if (!requirement.in_extra) owner.always.push_back(index_of(needed));
+      const bool in_extra =
+          text.substr(std::min(text.find(';'), text.size())).find("extra") != text.npos;
+      if (!in_extra) owner.always.push_back(index_of(needed));
     }
     ownership.distributions.push_back(std::move(owner));
     if (provides_one_of(one, ownership.asked.imports))

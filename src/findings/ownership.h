@@ -65,11 +65,5 @@ Ownership read_ownership(const Tree& tree, const Distributions& distributions,
 // The objects' part of it anew, for another process of the same imports.
 void find_owners(const Tree& tree, const Distributions& distributions,
                  const sim::Simulation& simulation, Ownership& ownership);
-// The Requires-Dist fields of METADATA: names as written there.
-struct Requirement {
-  std::string name;
-  bool in_extra = false;
-};
-std::vector<Requirement> read_requirements(std::string_view metadata);
 
 }  // namespace cohabit

@@ -59,16 +59,10 @@ std::string Finder::place(const std::string& entry) const {
   return current.empty() ? "/" : current;
 }
 
-const Finder::Names& Finder::list(const std::string& directory) {
-  const auto known = listings_.find(directory);
-  if (known != listings_.end()) return known->second;
-  return listings_.emplace(directory, tree_.list(directory)).first->second;
-}
-
-bool Finder::has(const std::string& directory, std::string_view name) {
-  const Names& names = list(directory);
-  const auto at = std::lower_bound(names.begin(), names.end(), name);
-  return at != names.end() && *at == name;
+Finder::Directory& Finder::look_into(const std::string& directory) {
+  const auto known = directories_.find(directory);
+  if (known != directories_.end()) return known->second;
+  return directories_.emplace(directory, Directory{tree_.list(directory), {}}).first->second;
 }
 
 namespace {
@@ -77,6 +71,11 @@ namespace {
 bool any_starts(const std::vector<std::string>& names, std::string_view start) {
   const auto at = std::lower_bound(names.begin(), names.end(), start);
   return at != names.end() && at->starts_with(start);
+}
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  const auto at = std::lower_bound(names.begin(), names.end(), name);
+  return at != names.end() && *at == name;
 }
 
 }  // namespace
@@ -100,35 +99,54 @@ bool Finder::is_directory(const std::string& path) const {
 }
 
 // directory/stem with the first suffix that there is.
-bool Finder::find_file(const std::string& directory, std::string_view stem, ModuleSpec& spec) {
+bool Finder::find_file(const std::string& directory, std::string_view stem, Found& found) {
+  const Names& names = list(directory);
+  if (!any_starts(names, stem)) return false;
   for (const auto& [suffix, kind] : loaders_) {
     const std::string file = std::string(stem) + suffix;
-    if (!has(directory, file)) continue;
+    if (!has(names, file)) continue;
     std::string path = below(directory, file);
     if (!is_file(path)) continue;
-    spec.kind = kind;
-    spec.path = std::move(path);
+    found.kind = kind;
+    found.path = std::move(path);
     return true;
   }
   return false;
 }
 
-// False: not here, or only a portion of a namespace, which is added to spec.search.
+std::optional<Finder::Found> Finder::look_for(const std::string& directory, std::string_view last) {
+  Found found{ModuleKind::kNamespace, "", false};
+  const bool here = has(list(directory), last);
+  const std::string package = below(directory, std::string(last));
+  if (here && find_file(package, "__init__", found)) {
+    found.is_package = true;
+    return found;
+  }
+  if (find_file(directory, last, found) || (here && is_directory(package))) return found;
+  return std::nullopt;
+}
+
+// False: not here, or only a portion of a namespace, which is added to spec.search. Native code
+// names "cuda.bindings.driver" by the thousand: what is there is looked at once.
 bool Finder::find_in(const std::string& directory, std::string_view last, ModuleSpec& spec) {
-  if (!any_starts(list(directory), last)) return false;  // most questions end here
-  const bool here = has(directory, last);
-  const std::string package = directory + "/" + std::string(last);
-  if (here && find_file(package, "__init__", spec)) {
-    spec.search = {package};
-    return true;
+  Directory& here = look_into(directory);
+  auto known = here.found.find(last);
+  if (known == here.found.end()) {
+    if (!any_starts(here.names, last)) return false;  // most questions end here
+    auto found = look_for(directory, last);
+    if (!found) return false;
+    known = here.found.emplace(last, std::move(*found)).first;
   }
-  if (find_file(directory, last, spec)) {
-    spec.search.clear();
-    return true;
+  const Found& found = known->second;
+  if (found.kind == ModuleKind::kNamespace) {
+    if (spec.search.size() < kMaxPortions) spec.search.push_back(below(directory, known->first));
+    return false;
   }
-  if (here && spec.search.size() < kMaxPortions && is_directory(package))
-    spec.search.push_back(package);
-  return false;
+  spec.kind = found.kind;
+  spec.path = found.path;
+  spec.search.clear();
+  if (found.is_package) spec.search.push_back(below(directory, known->first));
+  return true;
 }
 
 std::optional<ModuleSpec> Finder::find(std::string_view name,

@@ -2,6 +2,7 @@
 // As CPython 3.8 to 3.14 do (importlib/_bootstrap_external.py, site.py), from files alone.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,12 +72,33 @@ class Finder {
  private:
   using Names = std::vector<std::string>;  // sorted
 
-  const Names& list(const std::string& directory);
-  bool has(const std::string& directory, std::string_view name);
+  // What a name is in one directory.
+  struct Found {
+    ModuleKind kind;   // kNamespace: a portion of one, or no more than that
+    std::string path;  // of the file
+    bool is_package = false;
+  };
+
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  template <class T>
+  using ByText = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+
+  struct Directory {
+    Names names;
+    ByText<Found> found;  // what was asked for and is there
+  };
+
+  Directory& look_into(const std::string& directory);
+  const Names& list(const std::string& directory) { return look_into(directory).names; }
   bool is_file(const std::string& path) const;
   bool is_directory(const std::string& path) const;
   std::string place(const std::string& entry) const;
-  bool find_file(const std::string& directory, std::string_view stem, ModuleSpec& spec);
+  bool find_file(const std::string& directory, std::string_view stem, Found& found);
+  std::optional<Found> look_for(const std::string& directory, std::string_view last);
   bool find_in(const std::string& directory, std::string_view last, ModuleSpec& spec);
   bool has_init(const std::string& package);
   std::string module_name(std::string_view file) const;
@@ -88,7 +110,7 @@ class Finder {
   std::vector<std::string> suffixes_;
   std::vector<std::pair<std::string, ModuleKind>> loaders_;  // suffixes in FileFinder's order
   std::vector<std::string> builtins_;                        // sorted
-  std::unordered_map<std::string, Names> listings_;
+  ByText<Directory> directories_;
 };
 
 }  // namespace cohabit::python

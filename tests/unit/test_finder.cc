@@ -97,6 +97,29 @@ TEST_CASE("finder: namespace packages are collected over all directories") {
         at(temp, ModuleKind::kSource, "a/around/around/space/one.py"));
 }
 
+TEST_CASE("finder: what is asked for again is the same, also from another search path") {
+  const TempTree temp;
+  const Interpreter interpreter = with_path(temp, {"a", "b"});
+  for (const char* name : {"a/space/one.py", "b/space/two.py", "b/space/inside/__init__.py",
+                           "a/part/x.py", "b/part/__init__.py", "a/module.py"})
+    temp.file(name);
+  const Tree tree;
+  Finder finder(tree, interpreter);
+  for (int turn = 0; turn < 2; turn++) {
+    CHECK(finder.find_dotted("space")->search == Strings{temp / "a/space", temp / "b/space"});
+    CHECK(finder.find_dotted("space.inside")->search == Strings{temp / "b/space/inside"});
+    CHECK(found(finder, "space.two") == at(temp, ModuleKind::kSource, "b/space/two.py"));
+    CHECK(finder.find_dotted("part")->search == Strings{temp / "b/part"});
+    CHECK(finder.find("part", {temp / "a"})->kind == ModuleKind::kNamespace);
+    CHECK(finder.find("part", {temp / "a"})->search == Strings{temp / "a/part"});
+    CHECK_FALSE(finder.find_dotted("module")->is_package());
+    CHECK_FALSE(finder.find("module", {temp / "b"}));
+  }
+  const auto asked_before = finder.find("inside", {temp / "b/space"});
+  REQUIRE(asked_before);
+  CHECK(asked_before->path == temp / "b/space/inside/__init__.py");
+}
+
 TEST_CASE("finder: hostile names") {
   const TempTree temp;
   const Interpreter interpreter = with_path(temp, {"a"});

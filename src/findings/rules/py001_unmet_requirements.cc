@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "facts/python/requirement.h"
@@ -45,13 +47,64 @@ struct Target {
   std::vector<Complaint> complaints;
 };
 
+bool is_in_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+// Whether there is an operator `in`, outside of quoted texts.
+bool has_in(std::string_view code) {
+  for (size_t at = 0; (at = code.find("in", at)) != code.npos; at += 2)
+    if ((at == 0 || !is_in_word(code[at - 1])) &&
+        (at + 2 == code.size() || !is_in_word(code[at + 2])))
+      return true;
+  return false;
+}
+
+// The texts that a marker compares with, as names of extras. Nothing: an extra that equals none of
+// them may still make a difference.
+std::optional<std::set<std::string>> compared_with(std::string_view marker) {
+  std::set<std::string> result;
+  while (!marker.empty()) {
+    const size_t quote = std::min(marker.find_first_of("'\""), marker.size());
+    if (has_in(marker.substr(0, quote))) return std::nullopt;
+    if (quote == marker.size()) break;
+    const size_t end = marker.find(marker[quote], quote + 1);
+    if (end == marker.npos || end == quote + 1) return std::nullopt;
+    result.insert(normal_name(marker.substr(quote + 1, end - quote - 1)));
+    marker.remove_prefix(end + 1);
+  }
+  return result;
+}
+
+// A requirement of a distribution, here. One of TensorFlow's or of JAX's extras is asked about each
+// of hundreds of requirements, and named by few.
+class Wanted {
+ public:
+  Wanted(PackageRequirement what, const MarkerEnvironment& environment)
+      : what_(std::move(what)), always_(what_.applies(environment, "")) {
+    if (!what_.marker.empty()) names_ = compared_with(what_.marker);
+  }
+
+  const PackageRequirement& what() const { return what_; }
+  bool applies() const { return always_; }
+  bool applies(const MarkerEnvironment& environment, const std::string& extra) const {
+    return names_ && !names_->contains(extra) ? always_ : what_.applies(environment, extra);
+  }
+
+ private:
+  PackageRequirement what_;
+  bool always_;
+  std::optional<std::set<std::string>> names_ = std::set<std::string>();
+};
+
 class Requirements {
  public:
   explicit Requirements(const EnvironmentCase& examined)
       : examined_(examined), environment_(MarkerEnvironment::of(examined.interpreter)) {
     for (const Distribution& distribution : examined.all())
       if (examined.distributions.find(distribution.name) == &distribution)  // not a shadowed one
-        visit(distribution, "");
+        for (const Wanted& one : wanted_by(distribution))
+          if (one.applies()) look_at(distribution, one.what());
     while (!waiting_.empty()) {
       const auto [distribution, extra] = waiting_.back();
       waiting_.pop_back();
@@ -70,38 +123,40 @@ class Requirements {
   const std::map<std::string, Target>& unmet() const { return unmet_; }
 
  private:
+  const std::vector<Wanted>& wanted_by(const Distribution& distribution) {
+    const auto [known, fresh] = wanted_.try_emplace(&distribution);
+    if (fresh)
+      for (const std::string& text : distribution.requires_dist)
+        if (auto requirement = PackageRequirement::parse(text))
+          known->second.emplace_back(std::move(*requirement), environment_);
+    return known->second;
+  }
+
+  // What holds without the extra was looked at before.
   void visit(const Distribution& distribution, const std::string& extra) {
-    for (const std::string& text : distribution.requires_dist) {
-      const auto requirement = PackageRequirement::parse(text);
-      if (!requirement || !requirement->applies(environment_, extra)) continue;
-      // With an extra, what holds without it was looked at before.
-      if (!extra.empty() && requirement->applies(environment_, "")) continue;
-      look_at(distribution, *requirement);
-    }
+    for (const Wanted& one : wanted_by(distribution))
+      if (one.applies(environment_, extra) && !one.applies()) look_at(distribution, one.what());
   }
 
   // pip writes down nowhere which extras were asked for. One of which all is installed is taken for
   // one of them; where the distribution requires something in any case, that bound counts alone
   // (jax has an extra for the oldest jaxlib that it can do with).
   void visit_unasked(const Distribution& distribution) {
+    const std::vector<Wanted>& all = wanted_by(distribution);
     std::set<std::string> required;
-    for (const std::string& text : distribution.requires_dist)
-      if (const auto one = PackageRequirement::parse(text); one && one->applies(environment_, ""))
-        required.insert(normal_name(one->name));
+    for (const Wanted& one : all)
+      if (one.applies()) required.insert(normal_name(one.what().name));
     for (const std::string& name : distribution.provides_extra) {
       const std::string extra = normal_name(name);
       if (is_for_developers(extra) || seen_.contains({&distribution, extra})) continue;
-      std::vector<PackageRequirement> wanted;
-      for (const std::string& text : distribution.requires_dist)
-        if (auto requirement = PackageRequirement::parse(text);
-            requirement && requirement->applies(environment_, extra) &&
-            !requirement->applies(environment_, ""))
-          wanted.push_back(std::move(*requirement));
-      if (std::all_of(wanted.begin(), wanted.end(), [&](const PackageRequirement& one) {
-            return examined_.distributions.find(one.name) != nullptr;
+      std::vector<const PackageRequirement*> wanted;
+      for (const Wanted& one : all)
+        if (!one.applies() && one.applies(environment_, extra)) wanted.push_back(&one.what());
+      if (std::all_of(wanted.begin(), wanted.end(), [&](const PackageRequirement* one) {
+            return examined_.distributions.find(one->name) != nullptr;
           }))
-        for (const PackageRequirement& one : wanted)
-          if (!required.contains(normal_name(one.name))) look_at(distribution, one, extra);
+        for (const PackageRequirement* one : wanted)
+          if (!required.contains(normal_name(one->name))) look_at(distribution, *one, extra);
     }
   }
 
@@ -127,6 +182,7 @@ class Requirements {
 
   const EnvironmentCase& examined_;
   MarkerEnvironment environment_;
+  std::map<const Distribution*, std::vector<Wanted>> wanted_;
   std::map<std::string, Target> unmet_;
   std::map<std::string, VersionSpecifiers> asked_;  // by normal name, by all that require it
   std::set<std::pair<const Distribution*, std::string>> seen_;
