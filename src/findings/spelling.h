@@ -1,7 +1,9 @@
-// How far two words are apart.
+// Words in texts, and how far two are apart.
 #pragma once
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +23,27 @@ inline size_t edit_distance(std::string_view from, std::string_view to) {
     }
   }
   return row.back();
+}
+
+// What names are made of.
+inline bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+// Whether the word stands somewhere with no letter, digit or "_" beside it.
+inline bool contains_word(std::string_view text, std::string_view word) {
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at < end) {
+    const void* hit = memmem(at, static_cast<size_t>(end - at), word.data(), word.size());
+    if (!hit) return false;
+    const char* found = static_cast<const char*>(hit);
+    const char* after = found + word.size();
+    if ((found == text.data() || !is_word(found[-1])) && (after == end || !is_word(*after)))
+      return true;
+    at = found + 1;
+  }
+  return false;
 }
 
 }  // namespace cohabit

@@ -7,8 +7,6 @@
 #include <fmt/ranges.h>
 #include <fnmatch.h>
 
-#include <cstring>
-
 #include <algorithm>
 #include <cctype>
 
@@ -29,25 +27,6 @@ constexpr std::string_view kPrefixes[] = {
 constexpr size_t kMaxSearched = 32;
 constexpr size_t kMaxDistance = 2;
 constexpr size_t kLongName = 12;  // shorter ones may differ by one letter only
-
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-}
-
-bool contains_word(std::string_view text, std::string_view word) {
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    const void* hit = memmem(at, static_cast<size_t>(end - at), word.data(), word.size());
-    if (!hit) return false;
-    const char* found = static_cast<const char*>(hit);
-    const char* after = found + word.size();
-    if ((found == text.data() || !is_word(found[-1])) && (after == end || !is_word(*after)))
-      return true;
-    at = found + 1;
-  }
-  return false;
-}
 
 // The words under which a variable may stand in a file.
 std::vector<std::string> words_of(const std::string& name) {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +13,7 @@
 #include "facts/python/requirement.h"
 #include "findings/expected.h"
 #include "findings/rules/rules.h"
+#include "findings/spelling.h"
 
 namespace cohabit::rules {
 namespace {
@@ -47,26 +47,13 @@ struct Target {
   std::vector<Complaint> complaints;
 };
 
-bool is_in_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-}
-
-// Whether there is an operator `in`, outside of quoted texts.
-bool has_in(std::string_view code) {
-  for (size_t at = 0; (at = code.find("in", at)) != code.npos; at += 2)
-    if ((at == 0 || !is_in_word(code[at - 1])) &&
-        (at + 2 == code.size() || !is_in_word(code[at + 2])))
-      return true;
-  return false;
-}
-
 // The texts that a marker compares with, as names of extras. Nothing: an extra that equals none of
 // them may still make a difference.
 std::optional<std::set<std::string>> compared_with(std::string_view marker) {
   std::set<std::string> result;
   while (!marker.empty()) {
     const size_t quote = std::min(marker.find_first_of("'\""), marker.size());
-    if (has_in(marker.substr(0, quote))) return std::nullopt;
+    if (contains_word(marker.substr(0, quote), "in")) return std::nullopt;
     if (quote == marker.size()) break;
     const size_t end = marker.find(marker[quote], quote + 1);
     if (end == marker.npos || end == quote + 1) return std::nullopt;
@@ -81,9 +68,9 @@ std::optional<std::set<std::string>> compared_with(std::string_view marker) {
 class Wanted {
  public:
   Wanted(PackageRequirement what, const MarkerEnvironment& environment)
-      : what_(std::move(what)), always_(what_.applies(environment, "")) {
-    if (!what_.marker.empty()) names_ = compared_with(what_.marker);
-  }
+      : what_(std::move(what)),
+        always_(what_.applies(environment, "")),
+        names_(compared_with(what_.marker)) {}
 
   const PackageRequirement& what() const { return what_; }
   bool applies() const { return always_; }
@@ -94,7 +81,7 @@ class Wanted {
  private:
   PackageRequirement what_;
   bool always_;
-  std::optional<std::set<std::string>> names_ = std::set<std::string>();
+  std::optional<std::set<std::string>> names_;  // of extras that make a difference
 };
 
 class Requirements {
