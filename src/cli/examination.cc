@@ -182,7 +182,8 @@ Result<void> prepare_gpu(const DoctorOptions& options, const cuda::GpuHost& host
 // Processes that are never started.
 Result<void> examine_planned(const DoctorOptions& options, const Subject& subject, World& world,
                              report::Report& report) {
-  if (auto found = choose_environment(world, subject.environment, python_variables(options));
+  if (auto found =
+          choose_environment(world, subject.environment, python_variables(options), options.cache);
       !found)
     return found;
   const Cpu cpu =
@@ -200,7 +201,6 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   else
     return tl::unexpected<Error>(gpu.error());
   report.gpu = about.gpu;
-  if (options.cache) begin_kept(world);
   if (subject.program) about.first_directory = subject.program->directory;
   AboutEnvironment facts(world, std::move(about));
   if (options.cache) world.kept = KeptPlans::open(*world.python, world.distributions);
@@ -216,7 +216,8 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     if (modules.all().empty()) say("{}\n", no_framework_in(world.python->prefix));
     if (!modules.unpaired().empty()) report.unknowns.push_back(modules.unpaired());
     ready(world);
-    return examine_orders(world, modules, environment, report, &facts);
+    examine_orders(world, modules, environment, report, &facts);
+    return {};
   }
   ready(world);
   const Sequence planned = plan_sequence(world, subject.imports, environment);

@@ -23,6 +23,7 @@
 #include "findings/fingerprint.h"
 #include "findings/rule.h"
 #include "report/tsv.h"
+#include "sim/mapped_files.h"
 #include "sim/simulation.h"
 
 namespace cohabit {
@@ -40,9 +41,27 @@ std::string ending(const Trace& trace) {
                              : "ended without an error";
 }
 
-std::string verdict(const report::Order& order, const sim::Simulation& simulation) {
+// How the simulation of a process went; needs it no longer.
+struct Outcome {
+  std::vector<std::string> mapped;
+  LoadedFiles loaded;  // points into these
+  bool has_started = false;
+  std::vector<std::string> problems;
+};
+
+Outcome outcome_of(const Sequence& sequence, const sim::Simulation& simulation) {
+  Outcome outcome;
+  const auto mapped = sim::mapped_files(simulation);
+  outcome.mapped.assign(mapped.begin(), mapped.end());
+  outcome.loaded = loaded_files(sequence.plan, outcome.mapped);
+  outcome.has_started = simulation.start_error().empty();
+  outcome.problems = simulation.problems();
+  return outcome;
+}
+
+std::string verdict(const report::Order& order, const Outcome& outcome) {
   if (!order.phase.empty()) return "unsound";
-  return simulation.start_error().empty() && simulation.problems().empty() ? "sound" : "unknown";
+  return outcome.has_started && outcome.problems.empty() ? "sound" : "unknown";
 }
 
 // Whether an import fails on a branch that only a running program decides about.
@@ -52,14 +71,14 @@ bool may_fail(const python::Plan& plan) {
 }
 
 // Points that are the same for several orders are told once.
-void add_unknowns(const Machine& machine, const Sequence& sequence,
-                  const sim::Simulation& simulation, report::Report& report) {
+void add_unknowns(const Machine& machine, const Sequence& sequence, const Outcome& outcome,
+                  report::Report& report) {
   std::unordered_set<std::string> known(report.unknowns.begin(), report.unknowns.end());
   const auto add = [&](const std::string& text) {
     if (known.insert(text).second) report.unknowns.push_back(text);
   };
   for (const std::string& problem : machine.problems) add(problem);
-  for (const std::string& problem : simulation.problems()) add(problem);
+  for (const std::string& problem : outcome.problems) add(problem);
   for (const std::string& spot : sequence.trace.blind_spots) add(spot);
   if (!sequence.plan) return;
   for (const std::string& problem : sequence.plan->problems) add(problem);
@@ -141,7 +160,7 @@ void judge_later(World& world, const Sequence& sequence, sim::Simulation& simula
     if (opens.empty()) continue;
     const Ownership ownership = read_ownership(world.tree, world.distributions, simulation,
                                                what_is_asked(world, sequence.imports));
-    const ProcessView process(simulation, ownership, trace.start.tracer);
+    const ProcessView process(simulation, ownership, trace.start.tracer, &world.captures.runtimes);
     const Captures captures = find_captures(process, world.captures);
     for (Finding& finding :
          check_all({process, captures, trace, sequence.imports, nullptr, sequence.program,
@@ -163,6 +182,7 @@ bool has_later_phases(const World& world, const Sequence& sequence) {
 struct Judgement {
   Ownership ownership;
   std::vector<Finding> findings;
+  Outcome outcome;
 };
 
 // On any thread: other processes may be simulated, and judged by other facts, meanwhile.
@@ -172,18 +192,19 @@ Judgement judge_imports(const World& world, CaptureFacts& facts, const Sequence&
   Judgement judgement;
   judgement.ownership =
       read_ownership(world.tree, world.distributions, simulation, std::move(asked));
-  const ProcessView process(simulation, judgement.ownership, sequence.trace.start.tracer);
+  const ProcessView process(simulation, judgement.ownership, sequence.trace.start.tracer,
+                            &facts.runtimes);
   const Captures captures = find_captures(process, facts);
   const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
   judgement.findings = check_all({process, captures, sequence.trace, sequence.imports, plan,
                                   sequence.program, &world.distributions});
+  judgement.outcome = outcome_of(sequence, simulation);
   return judgement;
 }
 
-// Goes on with what comes after the imports.
-Result<void> add_judgement(World& world, const Sequence& sequence, sim::Simulation& simulation,
-                           Judgement judgement, report::Report& report,
-                           const SequenceOutputs& outputs) {
+// Goes on with what comes after the imports, for which the simulation is wanted.
+void add_judgement(World& world, const Sequence& sequence, sim::Simulation* simulation,
+                   Judgement judgement, report::Report& report) {
   const Trace& trace = sequence.trace;
   report::Order order;
   order.imports = sequence.imports;
@@ -191,15 +212,15 @@ Result<void> add_judgement(World& world, const Sequence& sequence, sim::Simulati
   order.ended = ending(trace);
   OrderFindings of_order(report, order);
   for (const Finding& finding : judgement.findings) of_order.add(finding);
-  LoadedFiles loaded = loaded_files(sequence, simulation);
-  note_broken(loaded, report, order);
+  Outcome& outcome = judgement.outcome;
+  note_broken(outcome.loaded, report, order);
   if (has_later_phases(world, sequence)) {
-    judge_later(world, sequence, simulation, judgement.ownership, std::move(judgement.findings),
+    judge_later(world, sequence, *simulation, judgement.ownership, std::move(judgement.findings),
                 of_order);
-    loaded = loaded_files(sequence, simulation);
+    outcome = outcome_of(sequence, *simulation);
   }
-  note_reach(world, loaded, report);
-  order.verdict = verdict(order, simulation);
+  note_reach(world, outcome.loaded, report);
+  order.verdict = verdict(order, outcome);
   if (order.verdict == "sound" && sequence.plan && may_fail(*sequence.plan))
     order.verdict = "unknown";
   if (!sequence.plan && !trace.exit_status) {
@@ -209,13 +230,7 @@ Result<void> add_judgement(World& world, const Sequence& sequence, sim::Simulati
     if (order.verdict == "sound") order.verdict = "unknown";
   }
   report.orders.push_back(std::move(order));
-  add_unknowns(world.machine, sequence, simulation, report);
-
-  if (!outputs.loads.empty())
-    if (auto done = write_file(outputs.loads, report::loads_table(simulation)); !done) return done;
-  if (!outputs.bindings.empty())
-    return write_file(outputs.bindings, report::bindings_table(simulation));
-  return {};
+  add_unknowns(world.machine, sequence, outcome, report);
 }
 
 // What is remembered of files by those that judge at the same time, each its own: what it saves
@@ -274,34 +289,32 @@ class JudgedInTurn {
       : world_(world), report_(report), about_(about), facts_(world) {}
 
   // `elsewhere`: null, or a sequence to be taken in place of the one in `planned`.
-  Result<void> add(PlannedOrder planned, const Sequence* elsewhere = nullptr) {
+  void add(PlannedOrder planned, const Sequence* elsewhere = nullptr) {
     Turn& turn = turns_.emplace_back();
     turn.planned = std::move(planned);
     turn.sequence = elsewhere ? elsewhere : &turn.planned.sequence;
-    turn.judging = std::async(std::launch::async | std::launch::deferred,
-                              [this, &turn, asked = what_is_asked(world_, turn.sequence->imports)] {
-                                return facts_.with([&](CaptureFacts& facts) {
-                                  return judge_imports(world_, facts, *turn.sequence,
-                                                       *turn.planned.simulation, asked);
-                                });
-                              });
     // What comes after the imports is opened and judged in this thread.
-    const size_t most = has_later_phases(world_, *turn.sequence) ? 0 : kMostWaiting;
-    while (turns_.size() > most)
-      if (auto done = finish_one(); !done) return done;
-    return {};
+    const bool goes_on = has_later_phases(world_, *turn.sequence);
+    turn.judging = std::async(
+        std::launch::async | std::launch::deferred,
+        [this, &turn, goes_on, asked = what_is_asked(world_, turn.sequence->imports)] {
+          Judgement judgement = facts_.with([&](CaptureFacts& facts) {
+            return judge_imports(world_, facts, *turn.sequence, *turn.planned.simulation, asked);
+          });
+          if (!goes_on) turn.planned.simulation.reset();
+          return judgement;
+        });
+    while (turns_.size() > (goes_on ? 0 : kMostWaiting)) finish_one();
   }
 
-  Result<void> finish() {
+  void finish() {
     add_about();
-    while (!turns_.empty())
-      if (auto done = finish_one(); !done) return done;
-    return {};
+    while (!turns_.empty()) finish_one();
   }
 
  private:
   // Each has a simulation, some 30 MB of a large process.
-  static constexpr size_t kMostWaiting = 2;
+  static constexpr size_t kMostWaiting = 3;
   struct Turn {
     PlannedOrder planned;
     const Sequence* sequence = nullptr;
@@ -309,13 +322,13 @@ class JudgedInTurn {
   };
 
   // Adds the oldest to the report.
-  Result<void> finish_one() {
+  void finish_one() {
     add_about();
     Turn& turn = turns_.front();
-    auto done = add_judgement(world_, *turn.sequence, *turn.planned.simulation, turn.judging.get(),
-                              report_, {});
+    Judgement judgement = turn.judging.get();
+    add_judgement(world_, *turn.sequence, turn.planned.simulation.get(), std::move(judgement),
+                  report_);
     turns_.pop_front();
-    return done;
   }
 
   void add_about() {
@@ -336,7 +349,12 @@ Result<void> examine_sequence(World& world, const Sequence& sequence, report::Re
   const auto simulation = simulate(world, world, sequence);
   Judgement judgement = judge_imports(world, world.captures, sequence, *simulation,
                                       what_is_asked(world, sequence.imports));
-  return add_judgement(world, sequence, *simulation, std::move(judgement), report, outputs);
+  add_judgement(world, sequence, simulation.get(), std::move(judgement), report);
+  if (!outputs.loads.empty())
+    if (auto done = write_file(outputs.loads, report::loads_table(*simulation)); !done) return done;
+  if (!outputs.bindings.empty())
+    return write_file(outputs.bindings, report::bindings_table(*simulation));
+  return {};
 }
 
 void explain_by_plan(World& world, const std::function<Sequence()>& plan, report::Report& report) {
@@ -356,9 +374,9 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
   *unexplained = std::move(*why);
 }
 
-Result<void> examine_orders(World& world, const ExaminedModules& modules,
-                            const std::map<std::string, std::string>& environment,
-                            report::Report& report, AboutEnvironment* about) {
+void examine_orders(World& world, const ExaminedModules& modules,
+                    const std::map<std::string, std::string>& environment, report::Report& report,
+                    AboutEnvironment* about) {
   OrderPlans plans(world, environment);
   const auto orders = modules.orders();
   const std::vector<std::string> all = modules.all();
@@ -374,15 +392,15 @@ Result<void> examine_orders(World& world, const ExaminedModules& modules,
   for (const std::vector<std::string>& order : orders) {
     if (order.size() > 1) {
       progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
-      if (auto done = judged.add(plans.plan(order, world)); !done) return done;
+      judged.add(plans.plan(order, world));
       continue;
     }
     const Sequence& alone = plans.alone(order[0]);
     if (ahead.empty()) ahead.push_back(simulate(world, world, alone));
-    if (auto done = judged.add({{}, std::move(ahead.front())}, &alone); !done) return done;
+    judged.add({{}, std::move(ahead.front())}, &alone);
     ahead.pop_front();
   }
-  return judged.finish();
+  judged.finish();
 }
 
 std::vector<std::vector<std::string>> orders_of(const std::vector<std::string>& modules) {

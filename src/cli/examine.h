@@ -92,13 +92,16 @@ inline python::Finder& finder_of(World& world) {
 
 // Reads an environment and its distributions; `place` as find_interpreter takes it. No driver of a
 // GPU is taken to be there.
+// `takes_kept`: begins with what earlier runs have kept of its files, while others are read.
 Result<void> find_environment(
     World& world, const std::string& place,
-    const PythonVariables& variables = PythonVariables::from_environment());
+    const PythonVariables& variables = PythonVariables::from_environment(),
+    bool takes_kept = false);
 // And says on stderr which it is, where the user did not.
 Result<void> choose_environment(
     World& world, const std::string& place,
-    const PythonVariables& variables = PythonVariables::from_environment());
+    const PythonVariables& variables = PythonVariables::from_environment(),
+    bool takes_kept = false);
 // The same for what goes by all of its files: fails where a change of them was interrupted, or goes
 // on; choose_environment warns of that.
 Result<void> choose_whole_environment(World& world, const std::string& place);
@@ -120,9 +123,8 @@ struct LaterImports {
 };
 LaterImports find_later_imports(const World& world, const python::PlanRequest& program,
                                 const python::Plan& plan);
-// Takes what earlier runs have kept of the environment's files, part of it in another thread:
-// nothing is asked of the world's images and bindings before ready().
-void begin_kept(World& world);
+// What earlier runs have kept is taken in another thread: nothing is asked of the world's images
+// and bindings before this.
 void ready(World& world);
 // Keeps what this run has come to know.
 void save_kept(World& world);
@@ -201,9 +203,9 @@ struct ExaminedModules {
   std::string unpaired() const;
 };
 // Examines these orders. `about`: may be null; is added to the report before anything is judged.
-Result<void> examine_orders(World& world, const ExaminedModules& modules,
-                            const std::map<std::string, std::string>& environment,
-                            report::Report& report, AboutEnvironment* about = nullptr);
+void examine_orders(World& world, const ExaminedModules& modules,
+                    const std::map<std::string, std::string>& environment, report::Report& report,
+                    AboutEnvironment* about = nullptr);
 
 // Of one process: what is broken in the environment and not loaded by it is no error of it.
 void soften_what_is_not_loaded(report::Report& report);

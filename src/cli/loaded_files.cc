@@ -1,8 +1,7 @@
 #include "cli/loaded_files.h"
 
 #include <algorithm>
-
-#include "sim/mapped_files.h"
+#include <optional>
 
 namespace cohabit {
 namespace {
@@ -17,21 +16,30 @@ bool has_one_of(const LoadedFiles& loaded, const std::vector<std::string>& files
   });
 }
 
-bool reaches(const Reach& reach, const LoadedFiles& loaded,
-             const std::unordered_set<std::string>& distributions) {
-  return has_one_of(loaded, reach.files) &&
-         (reach.distributions.empty() ||
-          std::any_of(reach.distributions.begin(), reach.distributions.end(),
-                      [&](const std::string& name) { return distributions.contains(name); }));
-}
+// The distributions that a process loads something of.
+class LoadedDistributions {
+ public:
+  LoadedDistributions(const World& world, const LoadedFiles& loaded)
+      : world_(world), loaded_(loaded) {}
+
+  bool has_one_of(const std::vector<std::string>& names) {
+    if (!names_) {
+      names_.emplace();
+      for (const std::string_view path : loaded_)
+        for (const Distribution* owner : world_.distributions.owners(std::string(path)))
+          names_->insert(owner->name);
+    }
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return names_->contains(name); });
+  }
+
+ private:
+  const World& world_;
+  const LoadedFiles& loaded_;
+  std::optional<std::unordered_set<std::string>> names_;  // asked for rarely
+};
 
 }  // namespace
-
-LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simulation) {
-  LoadedFiles loaded = loaded_files(sequence.plan, {});
-  for (const std::string_view file : sim::mapped_files(simulation)) loaded.insert(file);
-  return loaded;
-}
 
 LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
                          const std::vector<std::string>& mapped) {
@@ -59,16 +67,13 @@ void note_broken(const LoadedFiles& loaded, report::Report& report, report::Orde
 }
 
 void note_reach(const World& world, const LoadedFiles& loaded, report::Report& report) {
-  const auto is_settled = [](const Finding& finding) {
-    return finding.reach.files.empty() || finding.reach.is_met;
-  };
-  if (std::all_of(report.findings.begin(), report.findings.end(), is_settled)) return;
-  std::unordered_set<std::string> distributions;
-  for (const std::string_view path : loaded)
-    for (const Distribution* owner : world.distributions.owners(std::string(path)))
-      distributions.insert(owner->name);
-  for (Finding& finding : report.findings)
-    if (!is_settled(finding)) finding.reach.is_met = reaches(finding.reach, loaded, distributions);
+  LoadedDistributions distributions(world, loaded);
+  for (Finding& finding : report.findings) {
+    Reach& reach = finding.reach;
+    if (reach.files.empty() || reach.is_met) continue;
+    reach.is_met = has_one_of(loaded, reach.files) &&
+                   (reach.distributions.empty() || distributions.has_one_of(reach.distributions));
+  }
 }
 
 void soften_what_is_not_loaded(report::Report& report) {

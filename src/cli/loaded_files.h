@@ -6,13 +6,11 @@
 
 #include "cli/examine.h"
 #include "report/report.h"
-#include "sim/simulation.h"
 
 namespace cohabit {
 
 // Modules of a plan and mapped objects, by path; as long as both are there.
 using LoadedFiles = std::unordered_set<std::string_view>;
-LoadedFiles loaded_files(const Sequence& sequence, const sim::Simulation& simulation);
 LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
                          const std::vector<std::string>& mapped);
 

@@ -152,11 +152,13 @@ void RepairCase::plan_all() {
 
 Result<void> RepairCase::prepare() {
   if (!request_.replay.empty()) return read_replay();
-  if (auto found = find_environment(world_, request_.environment); !found) return found;
+  const bool uses_kept = request_.cache && request_.root.empty();
+  if (auto found = find_environment(world_, request_.environment,
+                                    PythonVariables::from_environment(), uses_kept);
+      !found)
+    return found;
   world_.machine =
       read_machine(world_.tree, world_.python->elf_machine, "", world_.python->elf_interpreter);
-  const bool uses_kept = request_.cache && request_.root.empty();
-  if (uses_kept) begin_kept(world_);
   EnvironmentOptions about;
   about.variables = variables_;
   if (request_.effects) about_.emplace(world_, std::move(about));

@@ -41,13 +41,20 @@ sim::LaterOpens::Facts facts_of_files(const World& world) {
   };
 }
 
+void begin_kept(World& world) {
+  world.index = KeptIndex::open(world.python->prefix, world.indexed());
+  if (KnownWords* words = world.tree.words())
+    world.words = KeptWords::open(world.python->prefix, *words);
+}
+
 }  // namespace
 
 Result<void> find_environment(World& world, const std::string& place,
-                              const PythonVariables& variables) {
+                              const PythonVariables& variables, bool takes_kept) {
   auto python = find_interpreter(world.tree, place, variables);
   if (!python) return tl::unexpected<Error>(python.error());
   world.python = std::move(*python);
+  if (takes_kept) begin_kept(world);
   world.distributions = Distributions::read(world.tree, *world.python);
   world.later.emplace(false, facts_of_files(world));
   return {};
@@ -55,9 +62,9 @@ Result<void> find_environment(World& world, const std::string& place,
 
 namespace {
 
-Result<void> find_and_say(World& world, const std::string& place,
-                          const PythonVariables& variables) {
-  if (auto found = find_environment(world, place, variables); !found) return found;
+Result<void> find_and_say(World& world, const std::string& place, const PythonVariables& variables,
+                          bool takes_kept = false) {
+  if (auto found = find_environment(world, place, variables, takes_kept); !found) return found;
   if (!world.python->found_by.empty())
     say("examining {} (found by {})\n", world.python->prefix, world.python->found_by);
   return {};
@@ -66,8 +73,8 @@ Result<void> find_and_say(World& world, const std::string& place,
 }  // namespace
 
 Result<void> choose_environment(World& world, const std::string& place,
-                                const PythonVariables& variables) {
-  if (auto found = find_and_say(world, place, variables); !found) return found;
+                                const PythonVariables& variables, bool takes_kept) {
+  if (auto found = find_and_say(world, place, variables, takes_kept); !found) return found;
   if (!world.tree.root().empty()) return {};
   if (const auto halfway = halfway_changed(world.python->prefix); !halfway.empty())
     say("warning: {}\n", halfway);
@@ -78,12 +85,6 @@ Result<void> choose_whole_environment(World& world, const std::string& place) {
   if (auto found = find_and_say(world, place, PythonVariables::from_environment()); !found)
     return found;
   return check_whole(world.python->prefix);
-}
-
-void begin_kept(World& world) {
-  world.index = KeptIndex::open(world.python->prefix, world.indexed());
-  if (KnownWords* words = world.tree.words())
-    world.words = KeptWords::open(world.python->prefix, *words);
 }
 
 void ready(World& world) {

@@ -83,9 +83,10 @@ class Judge {
   void group(const std::vector<Candidate>& candidates);
   void count_versions(CaptureGroup& group, const Binding& binding, NameId name);
   void second_pass();
-  void note_stay(size_t group, uint32_t index, NameId name);
+  void note_stay(size_t group, uint32_t index, const Binding& binding, NameId name);
   bool is_significant(const Binding& binding) const;
-  bool in_family(size_t group, NameId name);
+  // `family`: that of the name, as of Families.
+  bool in_family(size_t group, NameId name, uint32_t family);
   bool home_is_known(ImageId home, const CaptureGroup& group);
   void forget_unknown_families();
   void compare_copies(size_t group);
@@ -163,8 +164,7 @@ bool Judge::home_is_known(ImageId home, const CaptureGroup& group) {
          group.captured >= kGoodPart * (group.captured + group.stays);
 }
 
-bool Judge::in_family(size_t group, NameId name) {
-  const uint32_t family = families_.cpp_family(name);
+bool Judge::in_family(size_t group, NameId name, uint32_t family) {
   if (family != work_[group].family) return false;
   if (family != kNone) return true;
   const ImageId home = families_.home(name, process_);
@@ -173,11 +173,9 @@ bool Judge::in_family(size_t group, NameId name) {
   return false;
 }
 
-void Judge::note_stay(size_t index, uint32_t binding_index, NameId name) {
-  const Binding binding = simulation_.bindings()[binding_index];
+void Judge::note_stay(size_t index, uint32_t binding_index, const Binding& binding, NameId name) {
   CaptureGroup& group = groups_[index];
-  if (!in_family(index, name) || !work_[index].staying_references.insert(binding.reference).second)
-    return;
+  if (!work_[index].staying_references.insert(binding.reference).second) return;
   group.stays++;
   if (group.staying.size() < kKeptStaying) group.staying.push_back(binding_index);
   // Each captured scope counts once.
@@ -225,11 +223,13 @@ void Judge::second_pass() {
   simulation_.bindings().each(is_asked_for, [&](uint32_t at, const Binding& binding) {
     if (!is_significant(binding)) return;
     const NameId name = process_.reference(binding).name;
+    const uint32_t family = families_.cpp_family(name);
     if (const uint32_t pair = place_of(binding.from, binding.to); pair != 0)
-      for (const size_t group : groups_of[pair - 1]) note_stay(group, at, name);
+      for (const size_t group : groups_of[pair - 1])
+        if (in_family(group, name, family)) note_stay(group, at, binding, name);
     if (binding.from == binding.to) return;
     for (const size_t group : self_groups_of[binding.to])
-      if (binding.from != groups_[group].provider && in_family(group, name))
+      if (binding.from != groups_[group].provider && in_family(group, name, family))
         work_[group].entered_by.insert(binding.from);
   });
   forget_unknown_families();
@@ -312,7 +312,7 @@ std::optional<CaptureFacts::Functions> Judge::functions_of_both(size_t index) {
       continue;
     if (own.is_mangled(i) != is_cpp) continue;
     const NameId name = images.find_name(own.symbol_name(i));
-    if (name == kNone || !in_family(index, name)) continue;
+    if (name == kNone || !in_family(index, name, families_.cpp_family(name))) continue;
     uint32_t at = images.first_definition(name);
     while (at != kNone && images.definition(at).image != provider) at = images.definition(at).next;
     if (at == kNone) continue;

@@ -78,6 +78,7 @@ struct CaptureFacts {
   explicit CaptureFacts(const Images& images) : families(images), definers(images) {}
   Families families;
   ClosureDefiners definers;
+  CppRuntimes runtimes;
   // By the two copies and the functions that are compared.
   using Functions = std::vector<std::pair<uint32_t, uint32_t>>;
   std::map<std::tuple<ImageId, ImageId, Functions>, LayoutComparison> layouts;

@@ -20,8 +20,10 @@ bool is_c_definition(const elf::Object& elf, uint32_t index) {
 }  // namespace
 
 uint32_t Families::cpp_family(NameId name) {
-  if (name >= cpp_.size()) cpp_.resize(images_.name_count());
-  uint32_t& known = cpp_[name];
+  const size_t at = name / std::tuple_size_v<Block>;
+  if (at >= cpp_.size()) cpp_.resize(at + 1);
+  if (!cpp_[at]) cpp_[at] = std::make_unique<Block>();
+  uint32_t& known = (*cpp_[at])[name % std::tuple_size_v<Block>];
   if (known == 0) {
     const std::string_view text = family_text(parse_mangled(images_.name(name)));
     if (text.empty()) {

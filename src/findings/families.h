@@ -10,15 +10,16 @@
 // simulated from them. The files asked about are in a process: indexed (world/images.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "base/huge_pages.h"
 #include "findings/process_view.h"
 
 namespace cohabit {
@@ -42,7 +43,10 @@ class Families {
 
  private:
   const Images& images_;
-  HugeVector<uint32_t> cpp_;             // by NameId: the family + 2, 1: none, 0: not looked at
+  // By NameId: the family + 2, 1: none, 0: not looked at. A process is judged by a few of a million
+  // names, which are neighbours as their libraries' are.
+  using Block = std::array<uint32_t, 1024>;
+  std::vector<std::unique_ptr<Block>> cpp_;
   std::vector<std::string_view> texts_;  // of families, each once
   std::unordered_map<std::string_view, uint32_t> places_;
   std::unordered_map<ImageId, std::unordered_set<NameId>> exports_;

@@ -75,7 +75,7 @@ bool is_strong_function(const elf::Sym& symbol) {
 }  // namespace
 
 ProcessView::ProcessView(const sim::Simulation& simulation, const Ownership& ownership,
-                         const std::string& tracer)
+                         const std::string& tracer, CppRuntimes* known)
     : simulation_(simulation), ownership_(ownership) {
   const uint32_t count = object_count();
   const ObjectId our_tracer = tracer.empty() ? kNone : simulation.find_object(tracer);
@@ -89,7 +89,8 @@ ProcessView::ProcessView(const sim::Simulation& simulation, const Ownership& own
                   !entry.name.ends_with("/libcohabit_preload.so");
   }
   find_closures();
-  find_runtimes();
+  CppRuntimes own;
+  find_runtimes(known ? *known : own);
 }
 
 void ProcessView::find_closures() {
@@ -140,7 +141,7 @@ bool ProcessView::looks_like_cpp_runtime(ObjectId id) const {
   return standard >= kEnough && standard * 2 > cpp;
 }
 
-void ProcessView::find_runtimes() {
+void ProcessView::find_runtimes(CppRuntimes& known) {
   const uint32_t count = object_count();
   find_c_library();
   runtime_ = c_library_;
@@ -148,7 +149,10 @@ void ProcessView::find_runtimes() {
   for (ObjectId id = 0; id < count; id++) {
     if (!counts_[id] || c_library_[id]) continue;
     // The runtime needs the C library and C helpers: anything with a longer list is not it.
-    if (closures_[id].size() > 8 || !looks_like_cpp_runtime(id)) continue;
+    if (closures_[id].size() > 8) continue;
+    const auto [answer, is_new] = known.try_emplace(object(id).image, false);
+    if (is_new) answer->second = looks_like_cpp_runtime(id);
+    if (!answer->second) continue;
     cpp_runtime_[id] = true;
     for (const ObjectId needed : closures_[id]) runtime_[needed] = true;
   }

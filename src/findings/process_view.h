@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "findings/ownership.h"
@@ -11,11 +12,15 @@
 
 namespace cohabit {
 
+// Which files look like the C++ runtime, as far as that was asked; of one Images.
+using CppRuntimes = std::unordered_map<ImageId, bool>;
+
 class ProcessView {
  public:
-  // `tracer`: path of a preloaded tracer that is part of the process, or empty.
+  // `tracer`: path of a preloaded tracer that is part of the process, or empty. `known`: null, or
+  // what was found out for other processes; grows.
   ProcessView(const sim::Simulation& simulation, const Ownership& ownership,
-              const std::string& tracer = "");
+              const std::string& tracer = "", CppRuntimes* known = nullptr);
 
   const sim::Simulation& simulation() const { return simulation_; }
   const Ownership& ownership() const { return ownership_; }
@@ -48,7 +53,7 @@ class ProcessView {
 
  private:
   void find_closures();
-  void find_runtimes();
+  void find_runtimes(CppRuntimes& known);
   void find_c_library();
   bool looks_like_cpp_runtime(sim::ObjectId id) const;
 

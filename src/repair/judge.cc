@@ -65,7 +65,7 @@ JudgedProcess::JudgedProcess(const RepairFacts& facts, const Order& order, Trace
       trace_(std::move(trace)),
       simulation_(simulation ? std::move(simulation) : simulate(facts, order)),
       ownership_(own(facts, order.imports)),
-      view_(*simulation_, ownership_, trace_.start.tracer),
+      view_(*simulation_, ownership_, trace_.start.tracer, &facts.captures.runtimes),
       captures_(find_captures(view_, facts.captures)),
       findings_(check_all({view_, captures_, trace_, order.imports,
                            order.plan ? &*order.plan : nullptr, std::string(), &distributions_})) {}

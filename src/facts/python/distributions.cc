@@ -222,10 +222,27 @@ bool is_gone(const Tree& tree, const std::vector<std::string>& metadata,
          std::none_of(package.native_files.begin(), package.native_files.end(), is_there);
 }
 
+// Those whose modules the path is in, by the names of these alone.
+std::vector<uint32_t> owners_of_packages(const std::vector<Distribution>& all,
+                                         const std::string& path) {
+  std::vector<uint32_t> result;
+  for (uint32_t i = 0; i < all.size(); i++)
+    for (const std::string& package : all[i].owned_packages)
+      if (path.starts_with(package) && path.size() > package.size() &&
+          (path[package.size()] == '/' || path[package.size()] == '.')) {
+        result.push_back(i);
+        break;
+      }
+  return result;
+}
+
 }  // namespace
 
 struct Distributions::FileIds {
   std::map<FileId, std::vector<uint32_t>> owners;
+  // Of paths that no RECORD names: who owns them is asked for each process that loads them.
+  mutable std::mutex answering;  // of what follows
+  mutable std::unordered_map<std::string, std::vector<uint32_t>> known;
 };
 
 namespace {
@@ -386,20 +403,17 @@ std::vector<const Distribution*> Distributions::pick(const std::vector<uint32_t>
 std::vector<const Distribution*> Distributions::owners(const std::string& path) const {
   const std::string normal = join_normal("/", path);
   if (const auto found = by_path_.find(normal); found != by_path_.end()) return pick(found->second);
-  if (const auto status = tree_.stat(path)) {
-    const FileIds& ids = file_ids();
-    if (const auto found = ids.owners.find(status->id); found != ids.owners.end())
-      return pick(found->second);
+  const FileIds& ids = file_ids();
+  const std::lock_guard lock(ids.answering);
+  const auto [known, is_new] = ids.known.try_emplace(path);
+  if (is_new) {
+    // Another name of a file that a RECORD names, or in a directory that is owned as a whole.
+    if (const auto status = tree_.stat(path))
+      if (const auto found = ids.owners.find(status->id); found != ids.owners.end())
+        known->second = found->second;
+    if (known->second.empty()) known->second = owners_of_packages(all_, normal);
   }
-  std::vector<const Distribution*> result;
-  for (const Distribution& distribution : all_)
-    for (const std::string& package : distribution.owned_packages)
-      if (normal.starts_with(package) && normal.size() > package.size() &&
-          (normal[package.size()] == '/' || normal[package.size()] == '.')) {
-        result.push_back(&distribution);
-        break;
-      }
-  return result;
+  return pick(known->second);
 }
 
 const Distribution* Distributions::find(std::string_view name) const {

@@ -30,16 +30,13 @@ std::string base64_url(const std::array<uint8_t, 32>& digest) {
 
 }  // namespace
 
-void InstalledFiles::add(const Tree& tree, const Distribution& distribution, uint32_t index) {
-  if (distribution.is_conda_package) return;
-  Result<MappedFile> map = tree.map(distribution.metadata + "/RECORD");
-  if (!map) return;
+void InstalledFiles::add(MappedFile map, uint32_t index) {
   ranges_[index].first = rows_.size();
-  RecordRows& record = records_.emplace_back(parse_record(map->bytes().text()));
+  RecordRows& record = records_.emplace_back(parse_record(map.bytes().text()));
   for (const RecordRow& row : record.rows) rows_.push_back({index, row});
   record.rows = {};
   ranges_[index].second = rows_.size();
-  maps_.push_back(std::move(*map));
+  maps_.push_back(std::move(map));
 }
 
 InstalledFiles InstalledFiles::read_some(const Tree& tree, const Distributions& distributions,
@@ -48,7 +45,19 @@ InstalledFiles InstalledFiles::read_some(const Tree& tree, const Distributions& 
   const std::vector<Distribution>& all = distributions.all();
   result.ranges_.resize(all.size());
   for (const Distribution& one : all) result.sites_.push_back(one.site);
-  for (const uint32_t index : which) result.add(tree, all[index], index);
+  std::vector<std::pair<uint32_t, MappedFile>> maps;
+  size_t size = 0;
+  for (const uint32_t index : which) {
+    if (all[index].is_conda_package) continue;
+    Result<MappedFile> map = tree.map(all[index].metadata + "/RECORD");
+    if (!map) continue;
+    size += map->bytes().size();
+    maps.emplace_back(index, std::move(*map));
+  }
+  // Growing copies, room costs nothing. A row has a hundred bytes, about.
+  constexpr size_t kShortRow = 80, kMostRoom = 1 << 20;
+  result.rows_.reserve(std::min(size / kShortRow, kMostRoom));
+  for (auto& [index, map] : maps) result.add(std::move(map), index);
   return result;
 }
 

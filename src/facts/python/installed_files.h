@@ -39,7 +39,7 @@ class InstalledFiles {
   const std::vector<std::vector<uint32_t>>& claimed_twice() const { return claimed_twice_; }
 
  private:
-  void add(const Tree& tree, const Distribution& distribution, uint32_t index);
+  void add(MappedFile map, uint32_t index);
   void find_claimed_twice();
 
   std::vector<std::string> sites_;  // by distribution
