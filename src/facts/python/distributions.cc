@@ -34,6 +34,26 @@ bool looks_native(std::string_view path) {
   return false;
 }
 
+// The text of a file. Most are short, and read: to map and unmap five hundred of them takes longer,
+// most of all while another thread is at work, which has to be told.
+class FileText {
+ public:
+  FileText(const Tree& tree, const std::string& path) {
+    constexpr uint64_t kShort = 64 << 10;
+    own_ = tree.read_text(path, kShort);
+    if (own_ && !own_->empty()) return;
+    own_.reset();
+    map_ = tree.map(path);  // which says what is wrong
+  }
+  explicit operator bool() const { return own_ || map_; }
+  std::string_view text() const { return own_ ? std::string_view(*own_) : map_->bytes().text(); }
+  const std::string& problem() const { return map_.error().message; }  // where there is no text
+
+ private:
+  std::optional<std::string> own_;
+  Result<MappedFile> map_ = tl::unexpected<Error>(Error{});
+};
+
 template <class Visit>
 void for_each_line(std::string_view text, Visit visit) {
   for (size_t begin = 0; begin < text.size();) {
@@ -166,11 +186,12 @@ void read_installed_files(std::string_view text, Distribution& distribution) {
 }
 
 void read_files(const Tree& tree, const std::string& site, Distribution& distribution) {
-  if (const auto record = tree.map(distribution.metadata + "/RECORD")) {
-    for (const std::string& name : native_names_of_record(record->bytes().text()))
+  if (const FileText record(tree, distribution.metadata + "/RECORD"); record) {
+    for (const std::string& name : native_names_of_record(record.text()))
       distribution.native_files.push_back(join_normal(site, name));
-  } else if (const auto installed = tree.map(distribution.metadata + "/installed-files.txt")) {
-    read_installed_files(installed->bytes().text(), distribution);
+  } else if (const FileText installed(tree, distribution.metadata + "/installed-files.txt");
+             installed) {
+    read_installed_files(installed.text(), distribution);
   } else if (const auto top =
                  tree.read_text(distribution.metadata + "/top_level.txt", kMaxSmallFile)) {
     read_top_level(*top, site, distribution);
@@ -310,9 +331,9 @@ void Distributions::read_site(const std::string& site) {
     if (!status) continue;
     std::string headers = distribution.metadata;
     if (status->is_directory()) headers += is_dist_info ? "/METADATA" : "/PKG-INFO";
-    const Result<MappedFile> file = tree_.map(headers);
-    if (file) read_headers(file->bytes().text().substr(0, kMaxHeader), distribution);
-    if (!file) add_problem(file.error().message);
+    const FileText file(tree_, headers);
+    if (file) read_headers(file.text().substr(0, kMaxHeader), distribution);
+    if (!file) add_problem(file.problem());
     read_directory_name(name == "EGG-INFO" ? site.substr(site.rfind('/') + 1) : name, distribution);
     if (status->is_directory()) {
       const auto installer = tree_.read_text(distribution.metadata + "/INSTALLER", kMaxSmallFile);
@@ -407,8 +428,10 @@ std::vector<const Distribution*> Distributions::owners(const std::string& path) 
   const std::lock_guard lock(ids.answering);
   const auto [known, is_new] = ids.known.try_emplace(path);
   if (is_new) {
-    // Another name of a file that a RECORD names, or in a directory that is owned as a whole.
-    if (const auto status = tree_.stat(path))
+    // Another name of a library that a RECORD names, or in a directory that is owned as a whole.
+    const auto status = path.ends_with(".py") ? tl::expected<FileStatus, int>(tl::unexpect, ENOENT)
+                                              : tree_.stat(path);
+    if (status)
       if (const auto found = ids.owners.find(status->id); found != ids.owners.end())
         known->second = found->second;
     if (known->second.empty()) known->second = owners_of_packages(all_, normal);
