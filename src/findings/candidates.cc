@@ -163,8 +163,16 @@ void Sieve::look_at(uint32_t index, const Binding& binding) {
 void Sieve::look_at(const sim::Bindings::Run& run) {
   if (!process_.counts(run.from)) return;
   if (consumer_ != run.from) look_from(run.from);
+  // Places come rising, and each that is looked up again is among them: those of its own in turn.
+  size_t own = 0;
   const auto look = [&](uint32_t place) {
-    if (const auto binding = run.at(place)) look_at(run.first + place, *binding);
+    const sim::BoundReferences::Entry& entry = run.bound->entries[place];
+    const sim::Bindings::Run::Own given =
+        run.repeats && entry.again
+            ? run.own[own++]
+            : sim::Bindings::Run::Own{run.providers[entry.provider], entry.definition};
+    if (given.to != kNone)
+      look_at(run.first + place, run.binding(entry, given.to, given.definition));
   };
   if (!closure_) {
     for (uint32_t place = 0; place < run.count; place++) look(place);
