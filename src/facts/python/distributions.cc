@@ -40,10 +40,10 @@ class FileText {
  public:
   FileText(const Tree& tree, const std::string& path) {
     constexpr uint64_t kShort = 64 << 10;
-    own_ = tree.read_text(path, kShort);
-    if (own_ && !own_->empty()) return;
-    own_.reset();
-    map_ = tree.map(path);  // which says what is wrong
+    const auto status = tree.stat(path);
+    if (status && status->is_regular() && status->size > 0 && status->size <= kShort)
+      own_ = tree.read_text(path, kShort);
+    if (!own_) map_ = tree.map(path);  // which says what is wrong
   }
   explicit operator bool() const { return own_ || map_; }
   std::string_view text() const { return own_ ? std::string_view(*own_) : map_->bytes().text(); }
