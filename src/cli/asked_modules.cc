@@ -272,9 +272,7 @@ ExaminedModules find_examined_modules(const World& world) {
   std::vector<uint32_t> asked = asked_distributions(world.distributions);
   // A framework's own distribution: its RECORD is long, and tells nothing new.
   std::erase_if(asked, [&](uint32_t one) {
-    return std::any_of(
-        found.paired.begin(), found.paired.end(),
-        [name = normal_name(all[one].name)](const std::string& module) { return name == module; });
+    return std::count(found.paired.begin(), found.paired.end(), normal_name(all[one].name)) > 0;
   });
   if (asked.empty()) return found;
   const InstalledFiles files = InstalledFiles::read_some(world.tree, world.distributions, asked);

@@ -429,11 +429,10 @@ std::vector<const Distribution*> Distributions::owners(const std::string& path) 
   const auto [known, is_new] = ids.known.try_emplace(path);
   if (is_new) {
     // Another name of a library that a RECORD names, or in a directory that is owned as a whole.
-    const auto status = path.ends_with(".py") ? tl::expected<FileStatus, int>(tl::unexpect, ENOENT)
-                                              : tree_.stat(path);
-    if (status)
-      if (const auto found = ids.owners.find(status->id); found != ids.owners.end())
-        known->second = found->second;
+    if (!path.ends_with(".py"))
+      if (const auto status = tree_.stat(path))
+        if (const auto found = ids.owners.find(status->id); found != ids.owners.end())
+          known->second = found->second;
     if (known->second.empty()) known->second = owners_of_packages(all_, normal);
   }
   return pick(known->second);
