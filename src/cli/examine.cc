@@ -233,14 +233,15 @@ void add_judgement(World& world, const Sequence& sequence, sim::Simulation* simu
   add_unknowns(world.machine, sequence, outcome, report);
 }
 
-// What is remembered of files by those that judge at the same time, each its own: what it saves
+// What is remembered of files by those that judge at the same time: each its own, but for who
+// defines what, which takes long to find and is asked for once in a library. What the rest saves
 // them is far less than waiting for one another would cost.
 class FactsOfJudges {
  public:
   explicit FactsOfJudges(World& world) {
     constexpr size_t kMost = 2;
     while (free_.size() + 1 < std::min(processors(), kMost))
-      free_.push_back(&more_.emplace_back(world.images));
+      free_.push_back(&more_.emplace_back(world.images, world.captures.definers));
     // Taken first: what comes after the imports is judged by them.
     free_.push_back(&world.captures);
   }
@@ -388,15 +389,18 @@ void examine_orders(World& world, const ExaminedModules& modules,
   std::deque<std::unique_ptr<sim::Simulation>> ahead;
   for (size_t i = 0; i < orders.size() && orders[i].size() == 1 && i < kReadAhead; i++)
     ahead.push_back(simulate(world, world, plans.alone(orders[i][0])));
+  OrderPlans::Begun begun;
   JudgedInTurn judged(world, report, about);
   for (const std::vector<std::string>& order : orders) {
     if (order.size() > 1) {
       progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
-      judged.add(plans.plan(order, world));
+      judged.add(plans.plan(order, world, begun));
       continue;
     }
     const Sequence& alone = plans.alone(order[0]);
     if (ahead.empty()) ahead.push_back(simulate(world, world, alone));
+    if (modules.paired.size() > 1 && begun.size() < modules.paired.size())
+      begun.emplace(order[0], ahead.front()->copy());
     judged.add({{}, std::move(ahead.front())}, &alone);
     ahead.pop_front();
   }

@@ -39,6 +39,12 @@ bool agrees(const sim::Simulation& simulation, const python::Plan& plan) {
          sim::has_as_planned(plan, simulation);
 }
 
+// Of these it is told where names were looked for.
+bool has_failed(const Sequence& sequence) {
+  return sequence.trace.exit_status.value_or(0) != 0 ||
+         (sequence.plan && !sequence.plan->failure.empty());
+}
+
 // About how long the plan of a module takes against others: how much its distribution has. Where
 // that is not told, nothing but time is lost.
 uint64_t work_of(World& world, const std::string& module) {
@@ -76,9 +82,8 @@ std::unique_ptr<sim::Simulation> take_played(const ProcessTools& tools, const Se
 
 std::unique_ptr<sim::Simulation> simulate(const World& world, ProcessTools& tools,
                                           const Sequence& sequence) {
-  const bool failed = sequence.trace.exit_status.value_or(0) != 0;
   sim::Options settings;
-  settings.keep_search_steps = failed || (sequence.plan && !sequence.plan->failure.empty());
+  settings.keep_search_steps = has_failed(sequence);
   if (!settings.keep_search_steps)
     if (auto played = take_played(tools, sequence)) return played;
   settings.cache = &tools.bindings;
@@ -214,9 +219,23 @@ std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules
   return joined;
 }
 
-PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules, ProcessTools& tools) const {
+// The joined sequence begins as the first module's own.
+std::unique_ptr<sim::Simulation> OrderPlans::simulate_joined(const Sequence& joined,
+                                                             const std::string& first,
+                                                             ProcessTools& tools,
+                                                             const Begun& begun) const {
+  const auto known = begun.find(first);
+  if (known == begun.end() || has_failed(joined) || has_failed(alone(first)))
+    return simulate(world_, tools, joined);
+  auto simulation = known->second->copy();
+  simulation->go_on(joined.trace.calls);
+  return simulation;
+}
+
+PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules, ProcessTools& tools,
+                              const Begun& begun) const {
   if (auto joined = join(modules, tools)) {
-    auto simulation = simulate(world_, tools, *joined);
+    auto simulation = simulate_joined(*joined, modules[0], tools, begun);
     if (agrees(*simulation, *joined->plan)) return {std::move(*joined), std::move(simulation)};
   }
   Sequence planned = plan_sequence(world_, tools, modules, environment_);

@@ -16,8 +16,8 @@ elf::Sym symbol_of(const ProcessView& process, ObjectId object, uint32_t symbol)
 
 class Sieve {
  public:
-  Sieve(const ProcessView& process, ClosureDefiners& definers)
-      : process_(process), definers_(definers), images_(process.simulation().images()) {}
+  Sieve(const ProcessView& process, CaptureFacts& facts)
+      : process_(process), facts_(facts), images_(process.simulation().images()) {}
 
   void look_at(const sim::Bindings::Run& run);
   Candidates take() { return std::move(result_); }
@@ -34,14 +34,16 @@ class Sieve {
   bool is_new(const Binding& binding);
 
   const ProcessView& process_;
-  ClosureDefiners& definers_;
+  CaptureFacts& facts_;
   const Images& images_;
   Candidates result_;
   ObjectId consumer_ = kNone;
-  ClosureDefiners::Closure* closure_ = nullptr;  // null: not told by its files alone
-  ObjectId entered_ = kNone;                     // whose closure is the lookup scope
-  std::vector<std::vector<bool>> seen_;          // by consumer and its symbol
-  std::unordered_set<NameId> copies_;            // what the program took by copy relocations
+  // Null: not told by its files alone.
+  std::shared_ptr<const ClosureDefiners::Closure> closure_;
+  OwnProviders* owns_ = nullptr;         // in that closure
+  ObjectId entered_ = kNone;             // whose closure is the lookup scope
+  std::vector<std::vector<bool>> seen_;  // by consumer and its symbol
+  std::unordered_set<NameId> copies_;    // what the program took by copy relocations
   bool copies_known_ = false;
 };
 
@@ -68,13 +70,16 @@ void Sieve::look_from(ObjectId consumer) {
     if (same.size() != 1 || same.front() != member || !images_[image].indexed) return;
     closure.push_back(image);
   }
-  closure_ = &definers_.of(process_.object(consumer).image, closure);
+  const ImageId image = process_.object(consumer).image;
+  closure_ = facts_.definers->of(image, closure);
+  owns_ = &facts_.owns[image];
+  if (owns_->closure != closure_) *owns_ = {closure_, {}};
 }
 
 // 95 % of names have one definition in the process: those end here.
 bool Sieve::has_other_provider(const Binding& binding, NameId name) const {
   if (closure_) {
-    const ImageId definer = closure_->definers[binding.slot];
+    const ImageId definer = closure_->definer(binding.slot);
     return definer != kNone && definer != process_.object(binding.to).image;
   }
   for (uint32_t at = images_.first_definition(name); at != kNone; at = images_.definition(at).next)
@@ -86,7 +91,7 @@ bool Sieve::has_other_provider(const Binding& binding, NameId name) const {
 // What its closure alone would have given.
 sim::Simulation::Found Sieve::find_own(const Binding& binding, const Reference& reference) {
   if (closure_)
-    if (const auto known = closure_->owns.find(binding.slot); known != closure_->owns.end()) {
+    if (const auto known = owns_->by_slot.find(binding.slot); known != owns_->by_slot.end()) {
       const auto [image, symbol] = known->second;
       if (image == kNone) return {};
       return {process_.objects_of(image).front(), symbol};
@@ -98,7 +103,7 @@ sim::Simulation::Found Sieve::find_own(const Binding& binding, const Reference& 
   const auto own = process_.simulation().lookup_entered(reference, process_.object(entered_).ns);
   if (closure_) {
     const ImageId image = own.object == kNone ? kNone : process_.object(own.object).image;
-    closure_->owns.emplace(binding.slot, ClosureDefiners::Own{image, own.symbol});
+    owns_->by_slot.emplace(binding.slot, OwnProviders::Own{image, own.symbol});
   }
   return own;
 }
@@ -179,7 +184,8 @@ void Sieve::look_at(const sim::Bindings::Run& run) {
     return;
   }
   const ImageId image = process_.object(run.from).image;
-  for (const uint32_t place : closure_->places_with_others(image, run.bound)) {
+  const ClosureDefiners::Places places = closure_->places_with_others(image, run.bound);
+  for (const uint32_t place : *places) {
     if (place >= run.count) return;
     look(place);
   }
@@ -187,8 +193,8 @@ void Sieve::look_at(const sim::Bindings::Run& run) {
 
 }  // namespace
 
-Candidates find_candidates(const ProcessView& process, ClosureDefiners& definers) {
-  Sieve sieve(process, definers);
+Candidates find_candidates(const ProcessView& process, CaptureFacts& facts) {
+  Sieve sieve(process, facts);
   for (const sim::Bindings::Run& run : process.simulation().bindings().runs()) sieve.look_at(run);
   return sieve.take();
 }

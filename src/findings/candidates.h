@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "findings/captures.h"
-#include "findings/closure_definers.h"
 
 namespace cohabit {
 
@@ -23,6 +22,6 @@ struct Candidates {
   SetAside set_aside;
 };
 
-Candidates find_candidates(const ProcessView& process, ClosureDefiners& definers);
+Candidates find_candidates(const ProcessView& process, CaptureFacts& facts);
 
 }  // namespace cohabit

@@ -339,7 +339,7 @@ void Judge::compare_copies(size_t index) {
 }
 
 Captures Judge::judge() {
-  Candidates candidates = find_candidates(process_, facts_.definers);
+  Candidates candidates = find_candidates(process_, facts_);
   group(candidates.foreign);
   second_pass();
   for (size_t i = 0; i < groups_.size(); i++) {

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -75,9 +77,15 @@ struct Captures {
 
 // What is remembered of the files that processes are simulated from; of one Images.
 struct CaptureFacts {
-  explicit CaptureFacts(const Images& images) : families(images), definers(images) {}
+  explicit CaptureFacts(const Images& images)
+      : CaptureFacts(images, std::make_shared<ClosureDefiners>(images)) {}
+  // `shared`: of those who judge at the same time.
+  CaptureFacts(const Images& images, std::shared_ptr<ClosureDefiners> shared)
+      : families(images), definers(std::move(shared)) {}
+
   Families families;
-  ClosureDefiners definers;
+  std::shared_ptr<ClosureDefiners> definers;
+  std::unordered_map<ImageId, OwnProviders> owns;
   CppRuntimes runtimes;
   // By the two copies and the functions that are compared.
   using Functions = std::vector<std::pair<uint32_t, uint32_t>>;

@@ -21,38 +21,41 @@ std::vector<ImageId> ClosureDefiners::find_definers(ImageId image,
   return definers;
 }
 
-void ClosureDefiners::Closure::find_places(ImageId image, const sim::BoundReferences& bound,
-                                           std::vector<uint32_t>& places) const {
+ClosureDefiners::Places ClosureDefiners::Closure::find_places(
+    ImageId image, const sim::BoundReferences& bound) const {
+  std::vector<uint32_t> places;
   for (uint32_t place = 0; place < bound.entries.size(); place++) {
     const sim::BoundReferences::Entry& entry = bound.entries[place];
-    const ImageId definer = definers[entry.slot];
+    const ImageId definer = definers_[entry.slot];
     if (definer == kNone && !entry.again) continue;  // of forty, nearly all
     const ImageId provider = bound.images[entry.provider];
     if (entry.again || (provider != image && definer != provider)) places.push_back(place);
   }
+  return std::make_shared<const std::vector<uint32_t>>(std::move(places));
 }
 
-const std::vector<uint32_t>& ClosureDefiners::Closure::places_with_others(
-    ImageId image, const std::shared_ptr<const sim::BoundReferences>& bound) {
-  if (!bound->is_whole) {
-    unshared_.clear();
-    find_places(image, *bound, unshared_);
-    return unshared_;
-  }
+ClosureDefiners::Places ClosureDefiners::Closure::places_with_others(
+    ImageId image, const std::shared_ptr<const sim::BoundReferences>& bound) const {
+  if (!bound->is_whole) return find_places(image, *bound);  // nobody repeats it
+  const std::lock_guard lock(mutex_);
   for (const Known& one : known_)
     if (one.bound == bound) return one.places;
   if (known_.size() == kMostKnown) known_.pop_front();
-  Known& known = known_.emplace_back(Known{bound, {}});
-  find_places(image, *bound, known.places);
-  return known.places;
+  return known_.emplace_back(Known{bound, find_places(image, *bound)}).places;
 }
 
-ClosureDefiners::Closure& ClosureDefiners::of(ImageId image, const std::vector<ImageId>& closure) {
-  const auto [known, fresh] = known_.try_emplace(image);
+std::shared_ptr<const ClosureDefiners::Closure> ClosureDefiners::of(
+    ImageId image, const std::vector<ImageId>& closure) {
+  const auto known_of = [&]() -> Known& {
+    const std::lock_guard lock(mutex_);
+    return known_[image];
+  };
+  Known& known = known_of();
+  const std::lock_guard lock(known.mutex);
   const size_t now = images_.definition_count();
-  if (fresh || known->second.images != closure || known->second.definition_count != now)
-    known->second = Closure(closure, find_definers(image, closure), now);
-  return known->second;
+  if (!known.closure || !known.closure->is_of(closure, now))
+    known.closure = std::make_shared<const Closure>(closure, find_definers(image, closure), now);
+  return known.closure;
 }
 
 }  // namespace cohabit

@@ -116,6 +116,9 @@ class Bindings {
   // repeat it; null where that cannot be told by one list.
   std::shared_ptr<const BoundReferences> end();
   void end_again(uint32_t places);
+  // What is added from here on is in a run of its own, so that a copy made now has what is before
+  // in common and nothing else. Not within a relocation.
+  void close();
 
  private:
   template <class Wanted, class Use>
@@ -144,7 +147,6 @@ class Bindings {
   }
   void start(ObjectId from, uint32_t call, ReferenceList references);
   uint16_t provider_index(ObjectId to, ImageId image);
-  void close();
 
   std::vector<Run> runs_;
   size_t size_ = 0;

@@ -15,7 +15,28 @@ Simulation::Simulation(Images& images, const Machine& machine, StartFacts start,
       options_(options),
       state_(std::make_unique<State>(*this)) {}
 
+Simulation::Simulation(const Simulation& other)
+    : images_(other.images_),
+      machine_(other.machine_),
+      start_(other.start_),
+      options_(other.options_),
+      start_error_(other.start_error_),
+      more_start_errors_(other.more_start_errors_),
+      objects_(other.objects_),
+      load_order_(other.load_order_),
+      bindings_(other.bindings_),
+      missing_(other.missing_),
+      assertions_(other.assertions_),
+      results_(other.results_),
+      problems_(other.problems_),
+      state_(std::make_unique<State>(*this, *other.state_)) {}
+
 Simulation::~Simulation() = default;
+
+std::unique_ptr<Simulation> Simulation::copy() {
+  bindings_.close();
+  return std::unique_ptr<Simulation>(new Simulation(*this));
+}
 
 bool Simulation::start() {
   return state_->start();
@@ -120,8 +141,15 @@ size_t Simulation::State::play(const std::vector<LoaderCall>& calls, size_t at) 
 void Simulation::run(const std::vector<LoaderCall>& calls) {
   if (!state_->started && !start()) return;
   if (!start_error_.empty()) return;
-  results_.assign(calls.size(), {});
-  for (size_t at = 0; at < calls.size();) at = state_->play(calls, at);
+  results_.clear();
+  go_on(calls);
+}
+
+void Simulation::go_on(const std::vector<LoaderCall>& calls) {
+  if (!start_error_.empty()) return;
+  size_t at = results_.size();
+  results_.resize(calls.size());
+  while (at < calls.size()) at = state_->play(calls, at);
 }
 
 CallResult Simulation::run_last(const std::vector<LoaderCall>& calls) {

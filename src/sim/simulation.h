@@ -129,6 +129,8 @@ class Simulation {
   Simulation(Images& images, const Machine& machine, StartFacts start)
       : Simulation(images, machine, std::move(start), Options()) {}
   ~Simulation();
+  // Another process that has come as far, over the same images. Not within a call.
+  std::unique_ptr<Simulation> copy();
 
   // Start-up of the process. False: ld.so would refuse to start it; start_error() says why.
   bool start();
@@ -139,6 +141,8 @@ class Simulation {
 
   // Plays a whole recorded sequence, nesting included. Calls start() if that was not done.
   void run(const std::vector<LoaderCall>& calls);
+  // Plays what follows those that were played; the first of these is made inside none of them.
+  void go_on(const std::vector<LoaderCall>& calls);
 
   // Plays the last of these calls; the others were played.
   CallResult run_last(const std::vector<LoaderCall>& calls);
@@ -191,6 +195,8 @@ class Simulation {
   struct State;
 
  private:
+  Simulation(const Simulation& other);
+
   friend struct State;
   Images& images_;
   const Machine& machine_;

@@ -65,8 +65,50 @@ inline uint64_t name_bit(std::string_view name) {
 // What no address space can hold (the kernel's TASK_SIZE).
 bool is_too_long(uint64_t length, const elf::Object& file);
 
-struct Simulation::State {
+// What a process has come to. A copy goes on as this would (Simulation::copy).
+struct LoaderState {
+  std::vector<Namespace> namespaces = std::vector<Namespace>(kMaxNamespaces);
+  bool started = false;
+  bool lazy_allowed = true;  // GLRO(dl_lazy): no LD_BIND_NOW
+  bool dynamic_weak = false;
+  bool access_refused = false;  // the error of bind is ld.so's whole line
+  LoaderOptions loader_options;
+  ObjectId program = kNone;
+  ObjectId rtld = kNone;
+  ObjectId init_first = kNone;            // GL(dl_initfirst)
+  std::vector<SearchStep> failed_search;  // of the last name that was not found
+  size_t kept_steps = 0;                  // of all of them
+  int last_errno = 0;                     // ld.so's errno, which a failed search reports
+  bool other_class = false;               // the last search met a file of another class
+  uint32_t call = kNone;
+  std::string cwd;
+
+  std::unordered_map<ObjectId, SearchPath> rpaths, runpaths;
+  std::optional<SearchPath> library_path;
+  std::vector<std::string> subdirectories;  // hwcaps, best first, "" last
+
+  // Objects whose relationship to the object being relocated is already settled.
+  std::vector<uint32_t> dependency_stamp;
+  uint32_t dependency_round = 0;
+
+  std::set<std::pair<ObjectId, uint32_t>> bound_lazily;
+
+  int64_t tls_used = 0, tls_limit = 0, tls_align = 64, tls_optional = 512;
+};
+
+// Where each object stands in the scope being searched: of no meaning between two searches.
+struct LookupScratch {
+  std::vector<uint32_t> position, position_stamp;
+  uint32_t stamp = 0, next_position = 0;
+  std::vector<ObjectId> entered;  // the scope, in order
+  // By image: where lookups note who defines the names.
+  std::vector<bool>* definers = nullptr;
+};
+
+struct Simulation::State : LoaderState, LookupScratch {
   explicit State(Simulation& simulation) : sim(simulation) {}
+  // Goes on where the other has come to.
+  State(Simulation& simulation, const LoaderState& other) : LoaderState(other), sim(simulation) {}
 
   // search.cc
   Result<FoundFile> search(const std::string& name, ObjectId loader,
@@ -150,39 +192,6 @@ struct Simulation::State {
   std::optional<std::string> variable(const char* name) const;
 
   Simulation& sim;
-  std::vector<Namespace> namespaces = std::vector<Namespace>(kMaxNamespaces);
-  bool started = false;
-  bool lazy_allowed = true;  // GLRO(dl_lazy): no LD_BIND_NOW
-  bool dynamic_weak = false;
-  bool access_refused = false;  // the error of bind is ld.so's whole line
-  LoaderOptions loader_options;
-  ObjectId program = kNone;
-  ObjectId rtld = kNone;
-  ObjectId init_first = kNone;            // GL(dl_initfirst)
-  std::vector<SearchStep> failed_search;  // of the last name that was not found
-  size_t kept_steps = 0;                  // of all of them
-  int last_errno = 0;                     // ld.so's errno, which a failed search reports
-  bool other_class = false;               // the last search met a file of another class
-  uint32_t call = kNone;
-  std::string cwd;
-
-  std::unordered_map<ObjectId, SearchPath> rpaths, runpaths;
-  std::optional<SearchPath> library_path;
-  std::vector<std::string> subdirectories;  // hwcaps, best first, "" last
-
-  // Lookup scratch: where each object stands in the scope being searched.
-  std::vector<uint32_t> position, position_stamp;
-  uint32_t stamp = 0, next_position = 0;
-  std::vector<ObjectId> entered;  // the scope, in order
-  mutable std::vector<bool>* definers =
-      nullptr;  // by image: where lookups note who defines the names
-  // Objects whose relationship to the object being relocated is already settled.
-  std::vector<uint32_t> dependency_stamp;
-  uint32_t dependency_round = 0;
-
-  std::set<std::pair<ObjectId, uint32_t>> bound_lazily;
-
-  int64_t tls_used = 0, tls_limit = 0, tls_align = 64, tls_optional = 512;
 
  private:
   bool ignores_rpath(ObjectId id) const;
