@@ -44,18 +44,27 @@ inline bool stays_below(std::string_view path, size_t max_depth = SIZE_MAX) {
   return path.find('\0') == path.npos;
 }
 
-// Whether it is absolute, with no empty part and none that begins with a point.
+// Whether it is absolute, with no empty part and none that is "." or "..".
 inline bool is_normal(std::string_view path) {
   if (!path.starts_with('/')) return false;
-  for (size_t slash = 0; slash != path.npos; slash = path.find('/', slash + 1))
-    if (slash + 1 == path.size() || path[slash + 1] == '/' || path[slash + 1] == '.') return false;
+  const auto ends = [path](size_t at) { return at >= path.size() || path[at] == '/'; };
+  for (size_t slash = 0; slash != path.npos; slash = path.find('/', slash + 1)) {
+    size_t at = slash + 1;
+    for (int points = 0; points < 2 && at < path.size() && path[at] == '.'; points++) at++;
+    if (ends(at)) return false;
+  }
   return true;
 }
 
 // `path` below `directory`, without "//", "." and "..": a RECORD says "../../../bin/x" from
 // site-packages. An absolute path is below nothing.
 inline std::string join_normal(const std::string& directory, std::string_view path) {
-  std::string whole = path.starts_with('/') ? std::string(path) : (directory + "/").append(path);
+  std::string whole;
+  if (!path.starts_with('/')) {
+    whole.reserve(directory.size() + 1 + path.size());
+    whole.append(directory).append("/");
+  }
+  whole.append(path);
   if (is_normal(whole)) return whole;
   std::string result;
   for (size_t begin = 0; begin < whole.size();) {

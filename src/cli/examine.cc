@@ -391,10 +391,12 @@ void examine_orders(World& world, const ExaminedModules& modules,
     ahead.push_back(simulate(world, world, plans.alone(orders[i][0])));
   OrderPlans::Begun begun;
   JudgedInTurn judged(world, report, about);
-  for (const std::vector<std::string>& order : orders) {
+  for (size_t i = 0; i < orders.size(); i++) {
+    const std::vector<std::string>& order = orders[i];
     if (order.size() > 1) {
       progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
-      judged.add(plans.plan(order, world, begun));
+      judged.add(plans.plan(order, world, &begun));
+      if (i + 1 == orders.size() || orders[i + 1][0] != order[0]) begun.erase(order[0]);
       continue;
     }
     const Sequence& alone = plans.alone(order[0]);

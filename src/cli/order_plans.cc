@@ -223,17 +223,17 @@ std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules
 std::unique_ptr<sim::Simulation> OrderPlans::simulate_joined(const Sequence& joined,
                                                              const std::string& first,
                                                              ProcessTools& tools,
-                                                             const Begun& begun) const {
-  const auto known = begun.find(first);
-  if (known == begun.end() || has_failed(joined) || has_failed(alone(first)))
+                                                             const Begun* begun) const {
+  const bool is_begun = begun && begun->contains(first);
+  if (!is_begun || has_failed(joined) || has_failed(alone(first)))
     return simulate(world_, tools, joined);
-  auto simulation = known->second->copy();
+  auto simulation = begun->at(first)->copy();
   simulation->go_on(joined.trace.calls);
   return simulation;
 }
 
 PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules, ProcessTools& tools,
-                              const Begun& begun) const {
+                              const Begun* begun) const {
   if (auto joined = join(modules, tools)) {
     auto simulation = simulate_joined(*joined, modules[0], tools, begun);
     if (agrees(*simulation, *joined->plan)) return {std::move(*joined), std::move(simulation)};

@@ -41,15 +41,15 @@ class OrderPlans {
   const Sequence& alone(const std::string& module) const { return alone_.at(module); }
   // Simulations of alone(module), by module and by the tools that plan is given.
   using Begun = std::map<std::string, std::unique_ptr<sim::Simulation>>;
-  // Of two or more; goes on from a simulation of the first.
+  // Of two or more. `begun`: may be null; goes on from a copy of the first's simulation.
   PlannedOrder plan(const std::vector<std::string>& modules, ProcessTools& tools,
-                    const Begun& begun = {}) const;
+                    const Begun* begun = nullptr) const;
 
  private:
   class Queue;
   std::optional<Sequence> join(const std::vector<std::string>& modules, ProcessTools& tools) const;
   std::unique_ptr<sim::Simulation> simulate_joined(const Sequence& joined, const std::string& first,
-                                                   ProcessTools& tools, const Begun& begun) const;
+                                                   ProcessTools& tools, const Begun* begun) const;
 
   World& world_;
   std::deque<ProcessTools> more_tools_;

@@ -9,50 +9,57 @@ namespace {
 
 using sim::Binding;
 using sim::ObjectId;
-
-elf::Sym symbol_of(const ProcessView& process, ObjectId object, uint32_t symbol) {
-  return process.image(object).elf.symbols[symbol];
-}
+using Definition = ClosureDefiners::Definition;
+using Kinship = ClosureDefiners::Kinship;
 
 class Sieve {
  public:
-  Sieve(const ProcessView& process, CaptureFacts& facts)
-      : process_(process), facts_(facts), images_(process.simulation().images()) {}
+  Sieve(const ProcessView& process, ClosureDefiners& definers)
+      : process_(process), definers_(definers), images_(process.simulation().images()) {}
 
   void look_at(const sim::Bindings::Run& run);
   Candidates take() { return std::move(result_); }
 
  private:
+  // A binding whose name somebody else may define.
+  struct Suspect {
+    uint32_t index;
+    ObjectId from, to;
+    uint32_t definition;
+    NameId name;
+  };
+
   void look_from(ObjectId consumer);
-  void look_at(uint32_t index, const Binding& binding);
+  void look_at_contested(const sim::Bindings::Run& run);
+  void look_at(const Binding& binding, uint32_t index);
   bool has_other_provider(const Binding& binding, NameId name) const;
-  sim::Simulation::Found find_own(const Binding& binding, const Reference& reference);
+  sim::Simulation::Found find_own(ObjectId from, const Reference& reference);
+  Kinship kinship(const Definition& chosen, const Definition& own, NameId name) const;
+  void add(const Suspect& suspect, ObjectId own, Kinship kinship);
   // Counts why, and says whether the candidate can be forgotten.
-  bool set_aside(const Binding& binding, ObjectId own, uint32_t own_symbol, NameId name);
+  bool set_aside(const Suspect& suspect, Kinship kinship);
   bool is_runtime_name(NameId name) const;
-  bool copied_into(const Binding& binding, NameId name);
-  bool is_new(const Binding& binding);
+  bool copied_into(const Suspect& suspect);
+  bool is_new(ObjectId from, uint32_t reference);
 
   const ProcessView& process_;
-  CaptureFacts& facts_;
+  ClosureDefiners& definers_;
   const Images& images_;
   Candidates result_;
   ObjectId consumer_ = kNone;
-  // Null: not told by its files alone.
-  std::shared_ptr<const ClosureDefiners::Closure> closure_;
-  OwnProviders* owns_ = nullptr;         // in that closure
-  ObjectId entered_ = kNone;             // whose closure is the lookup scope
-  std::vector<std::vector<bool>> seen_;  // by consumer and its symbol
-  std::unordered_set<NameId> copies_;    // what the program took by copy relocations
+  std::shared_ptr<ClosureDefiners::Closure> closure_;  // null: not told by its files alone
+  ObjectId entered_ = kNone;                           // whose closure is the lookup scope
+  std::vector<std::vector<bool>> seen_;                // by consumer and its symbol
+  std::unordered_set<NameId> copies_;                  // what the program took by copy relocations
   bool copies_known_ = false;
 };
 
-bool Sieve::is_new(const Binding& binding) {
-  if (binding.from >= seen_.size()) seen_.resize(binding.from + 1);
-  std::vector<bool>& seen = seen_[binding.from];
-  if (binding.reference >= seen.size()) seen.resize(binding.reference + 1024);
-  if (seen[binding.reference]) return false;
-  seen[binding.reference] = true;
+bool Sieve::is_new(ObjectId from, uint32_t reference) {
+  if (from >= seen_.size()) seen_.resize(from + 1);
+  std::vector<bool>& seen = seen_[from];
+  if (reference >= seen.size()) seen.resize(reference + 1024);
+  if (seen[reference]) return false;
+  seen[reference] = true;
   return true;
 }
 
@@ -60,7 +67,7 @@ bool Sieve::is_new(const Binding& binding) {
 // indexed.
 void Sieve::look_from(ObjectId consumer) {
   consumer_ = consumer;
-  closure_ = nullptr;
+  closure_.reset();
   if (process_.object(consumer).ns != 0) return;
   std::vector<ImageId> closure;
   for (const ObjectId member : process_.closure(consumer)) {
@@ -70,18 +77,11 @@ void Sieve::look_from(ObjectId consumer) {
     if (same.size() != 1 || same.front() != member || !images_[image].indexed) return;
     closure.push_back(image);
   }
-  const ImageId image = process_.object(consumer).image;
-  closure_ = facts_.definers->of(image, closure);
-  owns_ = &facts_.owns[image];
-  if (owns_->closure != closure_) *owns_ = {closure_, {}};
+  closure_ = definers_.of(process_.object(consumer).image, closure);
 }
 
 // 95 % of names have one definition in the process: those end here.
 bool Sieve::has_other_provider(const Binding& binding, NameId name) const {
-  if (closure_) {
-    const ImageId definer = closure_->definer(binding.slot);
-    return definer != kNone && definer != process_.object(binding.to).image;
-  }
   for (uint32_t at = images_.first_definition(name); at != kNone; at = images_.definition(at).next)
     for (const ObjectId object : process_.objects_of(images_.definition(at).image))
       if (object != binding.to && process_.in_closure(binding.from, object)) return true;
@@ -89,23 +89,23 @@ bool Sieve::has_other_provider(const Binding& binding, NameId name) const {
 }
 
 // What its closure alone would have given.
-sim::Simulation::Found Sieve::find_own(const Binding& binding, const Reference& reference) {
-  if (closure_)
-    if (const auto known = owns_->by_slot.find(binding.slot); known != owns_->by_slot.end()) {
-      const auto [image, symbol] = known->second;
-      if (image == kNone) return {};
-      return {process_.objects_of(image).front(), symbol};
-    }
-  if (entered_ != binding.from) {
-    entered_ = binding.from;
-    process_.simulation().enter_lookup_scope(process_.closure(binding.from));
+sim::Simulation::Found Sieve::find_own(ObjectId from, const Reference& reference) {
+  if (entered_ != from) {
+    entered_ = from;
+    process_.simulation().enter_lookup_scope(process_.closure(from));
   }
-  const auto own = process_.simulation().lookup_entered(reference, process_.object(entered_).ns);
-  if (closure_) {
-    const ImageId image = own.object == kNone ? kNone : process_.object(own.object).image;
-    owns_->by_slot.emplace(binding.slot, OwnProviders::Own{image, own.symbol});
-  }
-  return own;
+  return process_.simulation().lookup_entered(reference, process_.object(from).ns);
+}
+
+Kinship Sieve::kinship(const Definition& chosen, const Definition& own, NameId name) const {
+  const auto bind_of = [this](const Definition& one) {
+    return images_[one.image].elf.symbols[one.symbol].bind();
+  };
+  const uint8_t one = bind_of(chosen), other = bind_of(own);
+  if (one == elf::STB_GNU_UNIQUE || other == elf::STB_GNU_UNIQUE) return Kinship::kUnique;
+  if (one == elf::STB_WEAK && other == elf::STB_WEAK) return Kinship::kWeak;
+  const bool is_type_info = parse_mangled(images_.name(name)).kind == NameKind::kTypeInfo;
+  return is_type_info ? Kinship::kTypeInfo : Kinship::kOther;
 }
 
 bool Sieve::is_runtime_name(NameId name) const {
@@ -117,84 +117,98 @@ bool Sieve::is_runtime_name(NameId name) const {
 
 // A program that was linked without -fPIC owns the data it uses, by copy relocations and canonical
 // PLT entries: every library is meant to bind to it.
-bool Sieve::copied_into(const Binding& binding, NameId name) {
-  if (process_.object(binding.to).how != sim::How::kProgram) return false;
-  if (symbol_of(process_, binding.to, binding.definition).st_shndx == elf::SHN_UNDEF) return true;
+bool Sieve::copied_into(const Suspect& suspect) {
+  if (process_.object(suspect.to).how != sim::How::kProgram) return false;
+  const Image& program = process_.image(suspect.to);
+  if (program.elf.symbols[suspect.definition].st_shndx == elf::SHN_UNDEF) return true;
   if (!copies_known_) {
     copies_known_ = true;
-    for (const Reference& reference : process_.image(binding.to).references)
+    for (const Reference& reference : program.references)
       if (reference.kind == RefKind::kCopy) copies_.insert(reference.name);
   }
-  return copies_.contains(name);
+  return copies_.contains(suspect.name);
 }
 
-bool Sieve::set_aside(const Binding& binding, ObjectId own, uint32_t own_symbol, NameId name) {
+bool Sieve::set_aside(const Suspect& suspect, Kinship kinship) {
   SetAside& counts = result_.set_aside;
-  const elf::Sym chosen = symbol_of(process_, binding.to, binding.definition);
-  const elf::Sym expected = symbol_of(process_, own, own_symbol);
-  // Made to be one in the process.
-  if (chosen.bind() == elf::STB_GNU_UNIQUE || expected.bind() == elf::STB_GNU_UNIQUE)
-    return ++counts.unique;
-  // Vague linkage: templates and inline functions, that every library may carry.
-  if (chosen.bind() == elf::STB_WEAK && expected.bind() == elf::STB_WEAK) return ++counts.weak;
-  const NameKind kind = parse_mangled(images_.name(name)).kind;
-  if (kind == NameKind::kTypeInfo) return ++counts.type_info;
-  if (copied_into(binding, name)) return ++counts.copied;
-  if (process_.ownership().same(binding.from, binding.to)) return ++counts.same_distribution;
+  if (kinship == Kinship::kUnique) return ++counts.unique;
+  if (kinship == Kinship::kWeak) return ++counts.weak;
+  if (kinship == Kinship::kTypeInfo) return ++counts.type_info;
+  if (copied_into(suspect)) return ++counts.copied;
+  if (process_.ownership().same(suspect.from, suspect.to)) return ++counts.same_distribution;
   return false;
 }
 
-void Sieve::look_at(uint32_t index, const Binding& binding) {
+void Sieve::add(const Suspect& suspect, ObjectId own, Kinship kinship) {
+  result_.set_aside.raw++;
+  if (set_aside(suspect, kinship)) return;
+  const Candidate candidate{suspect.index, own, suspect.name};
+  if (!is_runtime_name(suspect.name)) {
+    result_.set_aside.left++;
+    result_.foreign.push_back(candidate);
+  } else if (own == suspect.from && process_.is_cpp_runtime(own)) {
+    result_.runtime.push_back(candidate);
+  } else {
+    result_.set_aside.runtime++;
+    if (!process_.is_runtime(suspect.from)) result_.runtime_users.push_back(candidate);
+  }
+}
+
+void Sieve::look_at(const Binding& binding, uint32_t index) {
   if (binding.from == binding.to || !process_.counts(binding.to)) return;
   const Reference& reference = process_.reference(binding);
   const NameId name = reference.name;
   if (!has_other_provider(binding, name)) return;
-  const sim::Simulation::Found own = find_own(binding, reference);
-  if (own.object == kNone || own.object == binding.to || !is_new(binding)) return;
-  result_.set_aside.raw++;
-  if (set_aside(binding, own.object, own.symbol, name)) return;
-  if (!is_runtime_name(name)) {
-    result_.set_aside.left++;
-    result_.foreign.push_back({index, own.object, name});
-  } else if (own.object == binding.from && process_.is_cpp_runtime(own.object)) {
-    result_.runtime.push_back({index, own.object, name});
-  } else {
-    result_.set_aside.runtime++;
-    if (!process_.is_runtime(binding.from))
-      result_.runtime_users.push_back({index, own.object, name});
+  const auto own = find_own(binding.from, reference);
+  if (own.object == kNone || own.object == binding.to || !is_new(binding.from, binding.reference))
+    return;
+  const Definition chosen{process_.object(binding.to).image, binding.definition};
+  add({index, binding.from, binding.to, binding.definition, name}, own.object,
+      kinship(chosen, {process_.object(own.object).image, own.symbol}, name));
+}
+
+void Sieve::look_at_contested(const sim::Bindings::Run& run) {
+  const std::lock_guard lock(closure_->mutex);
+  const auto& references = process_.image(run.from).references;
+  for (const ClosureDefiners::Place& at : closure_->places(run.bound)) {
+    if (at.place >= run.count) return;
+    const bool is_own = run.repeats && at.again != kNone;
+    const sim::Bindings::Run::Own given =
+        is_own ? run.own[at.again]
+               : sim::Bindings::Run::Own{run.providers[at.provider], at.definition};
+    if (given.to == kNone || given.to == run.from || !process_.counts(given.to)) continue;
+    ClosureDefiners::Contested& name = closure_->contested[at.contested];
+    const Definition chosen{process_.object(given.to).image, given.definition};
+    if (name.definer == chosen.image) continue;
+    if (!name.has_own) {
+      const auto own = find_own(run.from, references[name.slot]);
+      if (own.object != kNone) name.own = {process_.object(own.object).image, own.symbol};
+      name.has_own = true;
+    }
+    if (name.own.image == kNone || name.own.image == chosen.image) continue;
+    if (!is_new(run.from, name.reference)) continue;
+    if (name.given != chosen) {
+      name.given = chosen;
+      name.kinship = kinship(chosen, name.own, name.name);
+    }
+    add({run.first + at.place, run.from, given.to, given.definition, name.name},
+        process_.objects_of(name.own.image).front(), name.kinship);
   }
 }
 
 void Sieve::look_at(const sim::Bindings::Run& run) {
   if (!process_.counts(run.from)) return;
   if (consumer_ != run.from) look_from(run.from);
-  // Places come rising, and each that is looked up again is among them: those of its own in turn.
-  size_t own = 0;
-  const auto look = [&](uint32_t place) {
-    const sim::BoundReferences::Entry& entry = run.bound->entries[place];
-    const sim::Bindings::Run::Own given =
-        run.repeats && entry.again
-            ? run.own[own++]
-            : sim::Bindings::Run::Own{run.providers[entry.provider], entry.definition};
-    if (given.to != kNone)
-      look_at(run.first + place, run.binding(entry, given.to, given.definition));
-  };
-  if (!closure_) {
-    for (uint32_t place = 0; place < run.count; place++) look(place);
-    return;
-  }
-  const ImageId image = process_.object(run.from).image;
-  const ClosureDefiners::Places places = closure_->places_with_others(image, run.bound);
-  for (const uint32_t place : *places) {
-    if (place >= run.count) return;
-    look(place);
-  }
+  if (closure_) return look_at_contested(run);
+  for (uint32_t place = 0; place < run.count; place++)
+    if (const auto binding = run.at(place); binding && binding->to != kNone)
+      look_at(*binding, run.first + place);
 }
 
 }  // namespace
 
-Candidates find_candidates(const ProcessView& process, CaptureFacts& facts) {
-  Sieve sieve(process, facts);
+Candidates find_candidates(const ProcessView& process, ClosureDefiners& definers) {
+  Sieve sieve(process, definers);
   for (const sim::Bindings::Run& run : process.simulation().bindings().runs()) sieve.look_at(run);
   return sieve.take();
 }

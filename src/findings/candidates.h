@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "findings/captures.h"
+#include "findings/closure_definers.h"
 
 namespace cohabit {
 
@@ -22,6 +23,6 @@ struct Candidates {
   SetAside set_aside;
 };
 
-Candidates find_candidates(const ProcessView& process, CaptureFacts& facts);
+Candidates find_candidates(const ProcessView& process, ClosureDefiners& definers);
 
 }  // namespace cohabit

@@ -220,18 +220,33 @@ void Judge::second_pass() {
   const auto is_asked_for = [&](ObjectId from, ObjectId to) {
     return (place_of(from, to) != 0 || !self_groups_of[to].empty()) && process_.counts(from);
   };
-  simulation_.bindings().each(is_asked_for, [&](uint32_t at, const Binding& binding) {
+  const auto is_cpp = [&](size_t group) { return !groups_[group].family.empty(); };
+  const auto asks_for_cpp = [&](uint32_t pair, ObjectId to) {
+    return (pair != 0 &&
+            std::any_of(groups_of[pair - 1].begin(), groups_of[pair - 1].end(), is_cpp)) ||
+           std::any_of(self_groups_of[to].begin(), self_groups_of[to].end(), is_cpp);
+  };
+  const auto look_at = [&](uint32_t at, const Binding& binding) {
     if (!is_significant(binding)) return;
     const NameId name = process_.reference(binding).name;
+    const uint32_t pair = place_of(binding.from, binding.to);
+    // A nested name is of some C++ family, whichever.
+    if (simulation_.images().name(name).starts_with("_ZN") && !asks_for_cpp(pair, binding.to))
+      return;
     const uint32_t family = families_.cpp_family(name);
-    if (const uint32_t pair = place_of(binding.from, binding.to); pair != 0)
+    if (pair != 0)
       for (const size_t group : groups_of[pair - 1])
         if (in_family(group, name, family)) note_stay(group, at, binding, name);
     if (binding.from == binding.to) return;
     for (const size_t group : self_groups_of[binding.to])
       if (binding.from != groups_[group].provider && in_family(group, name, family))
         work_[group].entered_by.insert(binding.from);
-  });
+  };
+  const auto fetch = [&](const Binding& binding) {
+    process_.image(binding.to).elf.symbols.prefetch(binding.definition);
+    families_.prefetch(process_.reference(binding).name);
+  };
+  simulation_.bindings().each(is_asked_for, look_at, fetch);
   forget_unknown_families();
   for (size_t i = 0; i < groups_.size(); i++)
     groups_[i].entered_by.assign(work_[i].entered_by.begin(), work_[i].entered_by.end());
@@ -339,7 +354,7 @@ void Judge::compare_copies(size_t index) {
 }
 
 Captures Judge::judge() {
-  Candidates candidates = find_candidates(process_, facts_);
+  Candidates candidates = find_candidates(process_, *facts_.definers);
   group(candidates.foreign);
   second_pass();
   for (size_t i = 0; i < groups_.size(); i++) {

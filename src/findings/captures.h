@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -85,7 +84,6 @@ struct CaptureFacts {
 
   Families families;
   std::shared_ptr<ClosureDefiners> definers;
-  std::unordered_map<ImageId, OwnProviders> owns;
   CppRuntimes runtimes;
   // By the two copies and the functions that are compared.
   using Functions = std::vector<std::pair<uint32_t, uint32_t>>;

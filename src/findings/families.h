@@ -30,6 +30,12 @@ class Families {
 
   // The C++ family, a small number; kNone for C names and C++ names without a scope. Remembered.
   uint32_t cpp_family(NameId name);
+  // It will be asked for soon.
+  void prefetch(NameId name) const {
+    const size_t at = name / std::tuple_size_v<Block>;
+    if (at < cpp_.size() && cpp_[at])
+      __builtin_prefetch(&(*cpp_[at])[name % std::tuple_size_v<Block>]);
+  }
   // As written; empty: of kNone.
   std::string_view text(uint32_t family) const {
     return family == kNone ? std::string_view() : texts_[family];

@@ -49,7 +49,7 @@ class Join {
     if (skipped_ > 0) return true;
     switch (event.kind) {
       case PlanEvent::kEnter:
-        joined_.plan.modules.push_back(second_.modules[event.index]);
+        joined_.plan.modules.share(second_.modules, event.index);
         return true;
       case PlanEvent::kLeave:
         return true;

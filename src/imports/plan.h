@@ -68,6 +68,41 @@ struct PlannedModule {
   uint32_t line = 0;     // in the importer
 };
 
+// The modules of a plan. Copies share them: plans of single frameworks are joined to those of all
+// orders, and a framework has thousands.
+class PlannedModules {
+  using Shared = std::vector<std::shared_ptr<const PlannedModule>>;
+
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(Shared::const_iterator at) : at_(at) {}
+    const PlannedModule& operator*() const { return **at_; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    Shared::const_iterator at_;
+  };
+
+  size_t size() const { return modules_.size(); }
+  const PlannedModule& operator[](size_t i) const { return *modules_[i]; }
+  Iterator begin() const { return Iterator(modules_.begin()); }
+  Iterator end() const { return Iterator(modules_.end()); }
+  void reserve(size_t count) { modules_.reserve(count); }
+  void push_back(PlannedModule module) {
+    modules_.push_back(std::make_shared<const PlannedModule>(std::move(module)));
+  }
+  // The other's module at i.
+  void share(const PlannedModules& other, size_t i) { modules_.push_back(other.modules_[i]); }
+
+ private:
+  Shared modules_;
+};
+
 // A point at which only a running program knows how it goes on.
 struct Undecided {
   std::string file;
@@ -127,7 +162,7 @@ struct PlannedVariable {
 
 // What is told of a program.
 struct PlannedRun {
-  std::vector<PlannedModule> modules;  // in the order in which their code starts
+  PlannedModules modules;  // in the order in which their code starts
   // Who imports which top-level module, whether it was loaded before or not; each pair once.
   std::vector<std::pair<std::string, std::string>> wanted;
   std::vector<PlannedOpen> opens;

@@ -16,10 +16,9 @@ struct Writing {
   void number(const T& value) {
     packer.number(static_cast<uint64_t>(value));
   }
-  template <class T>
-  size_t count(const std::vector<T>& list) {
+  template <class List>
+  void count(const List& list) {
     packer.number(list.size());
-    return list.size();
   }
 };
 
@@ -32,9 +31,8 @@ struct Reading {
     value = static_cast<T>(unpacker.number());
   }
   template <class T>
-  size_t count(std::vector<T>& list) {
+  void count(std::vector<T>& list) {
     list.resize(unpacker.count());
-    return list.size();
   }
 };
 
@@ -45,6 +43,17 @@ template <class Way, class T>
 void visit_list(Way& way, T& list) {
   way.count(list);
   for (auto& item : list) visit(way, item);
+}
+
+// What is shared is made whole before it is.
+void visit_list(Reading& way, PlannedModules& modules) {
+  const size_t count = way.unpacker.count();
+  modules.reserve(count);
+  for (size_t i = 0; i < count; i++) {
+    PlannedModule module;
+    visit(way, module);
+    modules.push_back(std::move(module));
+  }
 }
 
 template <class Way, class T>

@@ -78,9 +78,10 @@ class Bindings {
   Binding operator[](uint32_t index) const;
 
   // All bindings with wanted(from, to), in order: use(index, binding). Pairs are asked about once
-  // in a run, so that runs without any wanted are passed over.
-  template <class Wanted, class Use>
-  void each(const Wanted& wanted, const Use& use) const {
+  // in a run, so that runs without any wanted are passed over. soon(binding): of some, a while
+  // before they are used, to bring what that needs into the cache.
+  template <class Wanted, class Use, class Soon>
+  void each(const Wanted& wanted, const Use& use, const Soon& soon) const {
     std::vector<char> is_wanted;
     for (const Run& run : runs_) {
       bool any = false;
@@ -90,10 +91,14 @@ class Bindings {
         any |= is_wanted[i] != 0;
       }
       if (any)
-        each_entry(run, wanted, use, is_wanted);
+        each_entry(run, wanted, use, soon, is_wanted);
       else
         each_own(run, wanted, use);
     }
+  }
+  template <class Wanted, class Use>
+  void each(const Wanted& wanted, const Use& use) const {
+    each(wanted, use, [](const Binding&) {});
   }
   template <class Use>
   void each(const Use& use) const {
@@ -121,12 +126,18 @@ class Bindings {
   void close();
 
  private:
-  template <class Wanted, class Use>
-  static void each_entry(const Run& run, const Wanted& wanted, const Use& use,
+  template <class Wanted, class Use, class Soon>
+  static void each_entry(const Run& run, const Wanted& wanted, const Use& use, const Soon& soon,
                          const std::vector<char>& is_wanted) {
+    constexpr uint32_t kAhead = 16;
     size_t own = 0;
     for (uint32_t place = 0; place < run.count; place++) {
       const BoundReferences::Entry& entry = run.bound->entries[place];
+      if (place + kAhead < run.count) {
+        const BoundReferences::Entry& later = run.bound->entries[place + kAhead];
+        if (is_wanted[later.provider])
+          soon(run.binding(later, run.providers[later.provider], later.definition));
+      }
       if (run.repeats && entry.again) {
         const Run::Own& one = run.own[own++];
         if (one.to != kNone && wanted(run.from, one.to))
