@@ -389,20 +389,21 @@ void examine_orders(World& world, const ExaminedModules& modules,
   std::deque<std::unique_ptr<sim::Simulation>> ahead;
   for (size_t i = 0; i < orders.size() && orders[i].size() == 1 && i < kReadAhead; i++)
     ahead.push_back(simulate(world, world, plans.alone(orders[i][0])));
-  OrderPlans::Begun begun;
+  std::map<std::string, std::unique_ptr<sim::Simulation>> begun;  // by what pairs begin with
   JudgedInTurn judged(world, report, about);
   for (size_t i = 0; i < orders.size(); i++) {
     const std::vector<std::string>& order = orders[i];
     if (order.size() > 1) {
       progress.step(fmt::format("import {}", fmt::join(order, "; import ")));
-      judged.add(plans.plan(order, world, &begun));
-      if (i + 1 == orders.size() || orders[i + 1][0] != order[0]) begun.erase(order[0]);
+      const bool is_last = i + 1 == orders.size() || orders[i + 1][0] != order[0];
+      auto& first = begun[order[0]];
+      judged.add(plans.plan(order, world, is_last || !first ? std::move(first) : first->copy()));
       continue;
     }
     const Sequence& alone = plans.alone(order[0]);
     if (ahead.empty()) ahead.push_back(simulate(world, world, alone));
-    if (modules.paired.size() > 1 && begun.size() < modules.paired.size())
-      begun.emplace(order[0], ahead.front()->copy());
+    const bool begins_pairs = i < modules.paired.size() && modules.paired.size() > 1;
+    if (begins_pairs && alone.plan->failure.empty()) begun[order[0]] = ahead.front()->copy();
     judged.add({{}, std::move(ahead.front())}, &alone);
     ahead.pop_front();
   }

@@ -219,24 +219,15 @@ std::optional<Sequence> OrderPlans::join(const std::vector<std::string>& modules
   return joined;
 }
 
-// The joined sequence begins as the first module's own.
-std::unique_ptr<sim::Simulation> OrderPlans::simulate_joined(const Sequence& joined,
-                                                             const std::string& first,
-                                                             ProcessTools& tools,
-                                                             const Begun* begun) const {
-  const bool is_begun = begun && begun->contains(first);
-  if (!is_begun || has_failed(joined) || has_failed(alone(first)))
-    return simulate(world_, tools, joined);
-  auto simulation = begun->at(first)->copy();
-  simulation->go_on(joined.trace.calls);
-  return simulation;
-}
-
 PlannedOrder OrderPlans::plan(const std::vector<std::string>& modules, ProcessTools& tools,
-                              const Begun* begun) const {
+                              std::unique_ptr<sim::Simulation> begun) const {
   if (auto joined = join(modules, tools)) {
-    auto simulation = simulate_joined(*joined, modules[0], tools, begun);
-    if (agrees(*simulation, *joined->plan)) return {std::move(*joined), std::move(simulation)};
+    // It begins as the first module's own.
+    if (begun && !has_failed(*joined) && !has_failed(alone(modules[0])))
+      begun->go_on(joined->trace.calls);
+    else
+      begun = simulate(world_, tools, *joined);
+    if (agrees(*begun, *joined->plan)) return {std::move(*joined), std::move(begun)};
   }
   Sequence planned = plan_sequence(world_, tools, modules, environment_);
   auto simulation = simulate(world_, tools, planned);

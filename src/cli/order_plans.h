@@ -39,17 +39,14 @@ class OrderPlans {
                 const AboutEnvironment* besides = nullptr);
   // What follows is of modules that are planned, and may be asked in all lanes.
   const Sequence& alone(const std::string& module) const { return alone_.at(module); }
-  // Simulations of alone(module), by module and by the tools that plan is given.
-  using Begun = std::map<std::string, std::unique_ptr<sim::Simulation>>;
-  // Of two or more. `begun`: may be null; goes on from a copy of the first's simulation.
+  // Of two or more. `begun`: null, or a simulation of alone(modules[0]) by these tools, which then
+  // goes on.
   PlannedOrder plan(const std::vector<std::string>& modules, ProcessTools& tools,
-                    const Begun* begun = nullptr) const;
+                    std::unique_ptr<sim::Simulation> begun = nullptr) const;
 
  private:
   class Queue;
   std::optional<Sequence> join(const std::vector<std::string>& modules, ProcessTools& tools) const;
-  std::unique_ptr<sim::Simulation> simulate_joined(const Sequence& joined, const std::string& first,
-                                                   ProcessTools& tools, const Begun* begun) const;
 
   World& world_;
   std::deque<ProcessTools> more_tools_;

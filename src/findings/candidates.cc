@@ -57,7 +57,7 @@ class Sieve {
 bool Sieve::is_new(ObjectId from, uint32_t reference) {
   if (from >= seen_.size()) seen_.resize(from + 1);
   std::vector<bool>& seen = seen_[from];
-  if (reference >= seen.size()) seen.resize(reference + 1024);
+  if (reference >= seen.size()) seen.resize(size_t{reference} + 1024);
   if (seen[reference]) return false;
   seen[reference] = true;
   return true;

@@ -74,6 +74,7 @@ class Judge {
  private:
   struct Work {                         // what the second pass collects for a group
     uint32_t family = kNone;            // as of Families
+    bool has_mangled = false;           // names among the captured
     std::unordered_set<ImageId> homes;  // C: the libraries whose names were captured
     std::unordered_set<std::string_view> captured_scopes;
     std::unordered_set<uint32_t> staying_references;
@@ -138,12 +139,13 @@ void Judge::group(const std::vector<Candidate>& candidates) {
     group.captured++;
     group.bindings.push_back(candidate.binding);
     count_versions(group, binding, candidate.name);
-    if (family == kNone) {
-      work_[entry->second].homes.insert(families_.home(candidate.name, process_));
-    } else {
-      const std::string_view text = simulation_.images().name(candidate.name);
-      work_[entry->second].captured_scopes.insert(parse_mangled(text).scope);
-    }
+    const std::string_view text = simulation_.images().name(candidate.name);
+    Work& work = work_[entry->second];
+    work.has_mangled |= text.starts_with("_Z");
+    if (family == kNone)
+      work.homes.insert(families_.home(candidate.name, process_));
+    else
+      work.captured_scopes.insert(parse_mangled(text).scope);
   }
 }
 
@@ -220,17 +222,18 @@ void Judge::second_pass() {
   const auto is_asked_for = [&](ObjectId from, ObjectId to) {
     return (place_of(from, to) != 0 || !self_groups_of[to].empty()) && process_.counts(from);
   };
-  const auto is_cpp = [&](size_t group) { return !groups_[group].family.empty(); };
+  // A nested name is no name of C, and need not be taken apart where these alone are asked for.
+  const auto has_mangled = [&](size_t group) { return work_[group].has_mangled; };
+  const auto any_mangled = [&](const std::vector<size_t>& groups) {
+    return std::any_of(groups.begin(), groups.end(), has_mangled);
+  };
   const auto asks_for_cpp = [&](uint32_t pair, ObjectId to) {
-    return (pair != 0 &&
-            std::any_of(groups_of[pair - 1].begin(), groups_of[pair - 1].end(), is_cpp)) ||
-           std::any_of(self_groups_of[to].begin(), self_groups_of[to].end(), is_cpp);
+    return (pair != 0 && any_mangled(groups_of[pair - 1])) || any_mangled(self_groups_of[to]);
   };
   const auto look_at = [&](uint32_t at, const Binding& binding) {
     if (!is_significant(binding)) return;
     const NameId name = process_.reference(binding).name;
     const uint32_t pair = place_of(binding.from, binding.to);
-    // A nested name is of some C++ family, whichever.
     if (simulation_.images().name(name).starts_with("_ZN") && !asks_for_cpp(pair, binding.to))
       return;
     const uint32_t family = families_.cpp_family(name);

@@ -97,10 +97,12 @@ bool is_consistent(const Images& images, ImageId image, const BindingCache::Relo
                   std::count(one.scope.begin(), one.scope.end(), bound.images[i]) == 0)
       return false;
   }
-  size_t again = 0;
+  size_t again = 0, next_slot = 0;
   for (const BoundReferences::Entry& entry : bound.entries) {
-    if (!is_entry(entry) || entry.slot >= slots || entry.provider >= bound.images.size())
+    if (!is_entry(entry) || entry.slot >= slots || entry.slot < next_slot ||
+        entry.provider >= bound.images.size())
       return false;
+    next_slot = size_t{entry.slot} + 1;
     again += entry.again;
   }
   return again == bound.again.size() &&

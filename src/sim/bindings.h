@@ -30,7 +30,7 @@ struct Binding {
   uint32_t call;  // during which call; kNone: start-up
 };
 
-// Of one image, in the order of binding.
+// Of one image, in the order of binding: of one whole relocation slots rise.
 struct BoundReferences {
   struct Entry {
     uint32_t slot;

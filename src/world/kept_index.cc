@@ -184,7 +184,7 @@ bool Images::is_consistent() const {
          std::all_of(images_.begin(), images_.end(), [&](const auto& image) {
            return all(image->references, [&](const Reference& reference) {
              return reference.name < names && reference.version <= versions &&
-                    is_reference(reference);
+                    reference.symbol < image->elf.symbols.size() && is_reference(reference);
            });
          });
 }

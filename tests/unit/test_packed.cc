@@ -13,8 +13,8 @@ namespace {
 
 python::Plan some_plan() {
   python::Plan plan;
-  plan.modules = {{"a", python::ModuleKind::kNative, "/a.so", "", 0},
-                  {"b", python::ModuleKind::kSource, "/b.py", "a", 700}};
+  plan.modules.push_back({"a", python::ModuleKind::kNative, "/a.so", "", 0});
+  plan.modules.push_back({"b", python::ModuleKind::kSource, "/b.py", "a", 700});
   plan.wanted = {{"a", "b"}};
   plan.opens = {{std::nullopt,
                  2,
