@@ -2,6 +2,7 @@
 // several, and what was known of a closure before that is not true any more.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -63,8 +64,8 @@ TEST_CASE("a closure is looked at again once another file defines the same names
   CHECK(seen > 5);
 }
 
-// What is found by halving is what a walk over all places finds, in this process with copies of two
-// of its libraries.
+// What is found by halving is what a walk over all places finds, in this process with copies of
+// some of its libraries.
 TEST_CASE("the places at which somebody else may define what was bound") {
   const TempTree temp;
   const Tree tree;
@@ -75,9 +76,16 @@ TEST_CASE("the places at which somebody else may define what was bound") {
   options.cache = &cache;
   sim::Simulation simulation(images, machine, this_process(), options);
   REQUIRE(simulation.start());
+  std::vector<std::string> copied = {"libm.so"};
+  SUBCASE("few names have several definitions") {}
+  SUBCASE("most names have") {
+    copied.emplace_back("libstdc++");
+  }
   for (const std::string& path : really_loaded()) {
     const std::string name = path.substr(path.rfind('/') + 1);
-    if (!name.starts_with("libstdc++") && !name.starts_with("libm.so")) continue;
+    if (std::none_of(copied.begin(), copied.end(),
+                     [&](const std::string& begin) { return name.starts_with(begin); }))
+      continue;
     temp.file("copy-" + name, *read_file(path));
     REQUIRE_FALSE(simulation.dlopen(temp / ("copy-" + name), 2).failed);
   }
@@ -107,6 +115,6 @@ TEST_CASE("the places at which somebody else may define what was bound") {
     seen += places.size();
     whole += run.bound->is_whole;
   }
-  CHECK(seen > 100);
+  CHECK(seen > (copied.size() > 1 ? 100 : 5));
   CHECK(whole > 3);
 }

@@ -8,9 +8,11 @@
 #include <set>
 #include <string>
 
+#include "base/read_file.h"
 #include "facts/host/machine.h"
 #include "loaded.h"
 #include "sim/simulation.h"
+#include "temp_tree.h"
 #include "this_process.h"
 
 using namespace cohabit;
@@ -89,11 +91,17 @@ TEST_CASE("a copy goes on as what it was copied from, and changes nothing in tha
   SUBCASE("relocations are repeated") {
     options.cache = &cache;
   }
+  // A copy of the C++ runtime, which finds itself first, and has unique symbols that are defined
+  // already.
+  const TempTree temp;
+  for (const std::string& path : really_loaded())
+    if (path.find("/libstdc++") != std::string::npos) temp.file("copy.so", *read_file(path));
   std::vector<LoaderCall> calls;
-  for (const char* name : {"libBrokenLocale.so.1", "libdoes-not-exist.so.7", "libanl.so.1",
-                           "libthread_db.so.1", "libBrokenLocale.so.1"}) {
+  for (const std::string& name :
+       {std::string("libBrokenLocale.so.1"), std::string("libdoes-not-exist.so.7"),
+        std::string("libanl.so.1"), temp / "copy.so", std::string("libBrokenLocale.so.1")}) {
     calls.emplace_back().name = name;
-    calls.back().flags = RTLD_LAZY | RTLD_GLOBAL;
+    calls.back().flags = RTLD_LAZY | RTLD_GLOBAL | (name.starts_with('/') ? RTLD_DEEPBIND : 0);
   }
   const auto state_of = [](const sim::Simulation& simulation) {
     Rows rows;
@@ -126,4 +134,43 @@ TEST_CASE("a copy goes on as what it was copied from, and changes nothing in tha
     first.go_on(calls);
     CHECK(state_of(first) == state_of(whole));
   }
+}
+
+TEST_CASE("what a copy binds lazily is not bound in what it was copied from") {
+  const Tree tree;
+  Images images(tree);
+  const Machine machine = read_machine(tree, kThisMachine);
+  sim::Options options;
+  options.lazy_at_load = false;
+  sim::Simulation simulation(images, machine, this_process(), options);
+  REQUIRE(simulation.start());
+  std::vector<std::string> names;
+  sim::ObjectId lazy = kNone;
+  for (sim::ObjectId id = 0; id < simulation.objects().size() && names.size() < 3; id++) {
+    names.clear();
+    lazy = id;
+    if (!simulation.objects()[id].lazy) continue;
+    for (const Reference& reference : images[simulation.objects()[id].image].references)
+      if (reference.kind == RefKind::kJumpSlot && !reference.weak && !reference.is_protected)
+        names.emplace_back(images.name(reference.name));
+  }
+  REQUIRE(names.size() >= 3);
+  simulation.call_lazily(lazy, names[0]);
+  const size_t before = simulation.bindings().size();
+  const auto copy = simulation.copy();
+  copy->call_lazily(lazy, names[1]);
+  copy->call_lazily(lazy, names[2]);
+  CHECK(copy->bindings().size() == before + 2);
+  CHECK(simulation.bindings().size() == before);
+  simulation.call_lazily(lazy, names[2]);
+  const auto last_name = [&](const sim::Simulation& of) {
+    const sim::Binding last = of.bindings()[static_cast<uint32_t>(of.bindings().size() - 1)];
+    return images.name(images[of.objects()[lazy].image].references[last.slot].name);
+  };
+  CHECK(simulation.bindings().size() == before + 1);
+  CHECK(last_name(simulation) == names[2]);
+  CHECK(last_name(*copy) == names[2]);
+  size_t seen = 0;
+  simulation.bindings().each([&](uint32_t, const sim::Binding&) { seen++; });
+  CHECK(seen == before + 1);
 }
