@@ -22,6 +22,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/each_place.h"
 #include "facts/elf/addresses.h"
 #include "facts/elf/function_bounds.h"
 #include "imports/import_statements.h"
@@ -81,6 +82,12 @@ constexpr std::array<bool, 256> kBeforeReference = [] {
     before[byte] = byte == 0xe8 || byte == 0xe9 || (byte & 0xc7) == 0x05;
   return before;
 }();
+
+// The same, and a conditional jump.
+bool is_before_reference(const char* at) {
+  return ((at[0] & '\xfe') == '\xe8') | ((at[0] & '\xc7') == '\x05') |
+         (((at[0] & '\xf0') == '\x80') & (at[-1] == '\x0f'));
+}
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.back() != '.' &&
@@ -241,17 +248,12 @@ class Reader {
     Registers registers;
     computed_.clear();
     interned_at_ = std::nullopt;
-    for (size_t at = 1; at + 4 <= code.size(); at++) {
+    const auto look_at = [&](size_t at) {
       const auto before = static_cast<uint8_t>(code[at - 1]);
-      if (cython_) {
-        const Registers::Seen seen = registers.see(code, at - 1);
-        if (seen.address) add_computed(at, *seen.address);
-        if (seen.variable) add_load(begin, *seen.variable);
-      }
       if (!kBeforeReference[before]) {
         if ((before & 0xf0) == 0x80 && at > 1 && code[at - 2] == '\x0f')
           visit_part(begin, begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at)));
-        continue;
+        return;
       }
       const uint64_t target = begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at));
       if (at - argument_at > kArgumentDistance) {
@@ -263,13 +265,13 @@ class Reader {
       if (before == 0xe8 || before == 0xe9) {
         if (!add_call(begin, target, argument)) {
           if (before == 0xe9) visit_part(begin, target);
-          continue;
+          return;
         }
         argument.clear();
         run_source(at);
         add_step(at, bounds->end - begin, registers);
       } else if (before == 0x15 && at > 1 && code[at - 2] == '\xff') {
-        if (!add_slot_call(begin, target, argument)) continue;
+        if (!add_slot_call(begin, target, argument)) return;
         argument.clear();
         run_source(at);
         add_step(at, bounds->end - begin, registers);
@@ -292,14 +294,27 @@ class Reader {
         const bool in_rdi = code[at - 3] == 0x48 && before == 0x3d;
         if (in_rdi) source_at_ = {at, target};
         if (is_first) visit_definition(target);
-        if (!in_rdi && (code[at - 3] != 0x48 || before != 0x35)) continue;
+        if (!in_rdi && (code[at - 3] != 0x48 || before != 0x35)) return;
         // Of a name in each of both the second is that of an attribute.
-        if (!in_rdi && is_in_first && !argument.empty()) continue;
+        if (!in_rdi && is_in_first && !argument.empty()) return;
         is_in_first = in_rdi;
         argument = name_at(target);
         argument_at = at;
         text_ = cython_ ? "" : text_near(code, at, target, in_rdi);
       }
+    };
+    if (!cython_ && code.size() > 4) {
+      look_at(1);
+      each_place(code.data(), 1, code.size() - 4, is_before_reference, [&](size_t at) {
+        look_at(at + 1);
+        return true;
+      });
+    }
+    for (size_t at = 1; cython_ && at + 4 <= code.size(); at++) {
+      const Registers::Seen seen = registers.see(code, at - 1);
+      if (seen.address) add_computed(at, *seen.address);
+      if (seen.variable) add_load(begin, *seen.variable);
+      look_at(at);
     }
     if (calls_once)
       for (const uint64_t function : taken) visit(function);

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "base/each_place.h"
 #include "imports/inflate.h"
 #include "imports/lzss.h"
 #include "imports/module_name.h"
@@ -115,14 +116,30 @@ class Collector {
   std::unordered_set<std::string> seen_;
 };
 
+// `wanted`: of four letters at least.
+bool has_text(const std::vector<Region>& data, std::string_view wanted) {
+  const char a = wanted[0], b = wanted[1], c = wanted[2], d = wanted[3];
+  const auto begins = [=](const char* at) {
+    return (at[0] == a) & (at[1] == b) & (at[2] == c) & (at[3] == d);
+  };
+  return std::any_of(data.begin(), data.end(), [&](const Region& region) {
+    const std::string_view text = region.bytes.text();
+    bool found = false;
+    if (text.size() >= wanted.size())
+      each_place(text.data(), 0, text.size() - wanted.size() + 1, begins, [&](size_t at) {
+        found = text.substr(at, wanted.size()) == wanted;
+        return !found;
+      });
+    return found;
+  });
+}
+
 // ---- mypyc
 
 // Its name is part of those that it makes up ("__mypyc_env__"). In large files without it, chance
 // makes literals of up to eight strings (68 MB of duckdb).
 bool is_of_mypyc(const std::vector<Region>& data) {
-  return std::any_of(data.begin(), data.end(), [](const Region& region) {
-    return region.bytes.text().find("mypyc") != std::string_view::npos;
-  });
+  return has_text(data, "mypyc");
 }
 
 std::optional<uint64_t> take_number(std::string_view& text) {
@@ -241,15 +258,19 @@ void add_string_at(const std::vector<Region>& data, uint64_t address, Collector&
   }
 }
 
+// A LEA of 64 bits with %rip.
 void add_x86_references(const Region& code, const std::vector<Region>& data, Collector& out) {
-  const std::string_view text = code.bytes.text();
-  for (size_t at = text.find('\x8d', 1); at != text.npos; at = text.find('\x8d', at + 1)) {
-    const auto prefix = static_cast<uint8_t>(text[at - 1]);
-    const std::optional<int32_t> displacement = code.bytes.read<int32_t>(at + 2);
-    if (!displacement) return;
-    if ((prefix & 0xf8) != 0x48 || (static_cast<uint8_t>(text[at + 1]) & 0xc7) != 0x05) continue;
-    add_string_at(data, code.address + at + 6 + static_cast<int64_t>(*displacement), out);
-  }
+  constexpr uint64_t kLength = 6;  // without its prefix
+  if (code.bytes.size() < 1 + kLength) return;
+  const auto is_lea = [](const char* at) {
+    return ((at[-1] & '\xf8') == '\x48') & (at[0] == '\x8d') & ((at[1] & '\xc7') == '\x05');
+  };
+  const auto add = [&](size_t at) {
+    const int64_t displacement = *code.bytes.read<int32_t>(at + 2);
+    add_string_at(data, code.address + at + kLength + displacement, out);
+    return true;
+  };
+  each_place(code.bytes.text().data(), 1, code.bytes.size() - kLength + 1, is_lea, add);
 }
 
 void add_aarch64_references(const Region& code, const std::vector<Region>& data, Collector& out) {
@@ -272,13 +293,6 @@ bool imports_symbol(const elf::Object& object, std::string_view wanted) {
         object.symbol_name(static_cast<uint32_t>(i)) == wanted)
       return true;
   return false;
-}
-
-bool has_text(const std::vector<Region>& data, std::string_view wanted) {
-  return std::any_of(data.begin(), data.end(), [wanted](const Region& region) {
-    const std::string_view text = region.bytes.text();
-    return ::memmem(text.data(), text.size(), wanted.data(), wanted.size()) != nullptr;
-  });
 }
 
 // By the module that its code shares objects by, since 0.28; before, by what its import statements

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "base/each_place.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "facts/python/requirement.h"
@@ -268,20 +269,18 @@ struct Distributions::FileIds {
 
 namespace {
 
-// Where the next ".so" begins; npos: nowhere. A RECORD has a million bytes and a hundred of these:
-// whole blocks are passed by, each in a few instructions.
+// Where the next ".so" begins; npos: nowhere. A RECORD has a million bytes and a hundred of these.
 size_t find_so(std::string_view text) {
-  constexpr size_t kBlock = 64;
-  size_t at = 0;
-  for (; text.size() - at >= kBlock + 2; at += kBlock) {
-    const char* block = text.data() + at;
-    unsigned char found = 0;
-    for (size_t i = 0; i < kBlock; i++)
-      found |= static_cast<unsigned char>((block[i] == '.') & (block[i + 1] == 's') &
-                                          (block[i + 2] == 'o'));
-    if (found != 0) break;
-  }
-  return text.find(".so", at);
+  const auto is_so = [](const char* at) {
+    return (at[0] == '.') & (at[1] == 's') & (at[2] == 'o');
+  };
+  size_t found = text.npos;
+  if (text.size() >= 3)
+    each_place(text.data(), 0, text.size() - 2, is_so, [&](size_t at) {
+      found = at;
+      return false;
+    });
+  return found;
 }
 
 }  // namespace
