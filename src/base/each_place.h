@@ -6,15 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace cohabit {
 
-// use(i) for each i in [begin, end) with test(data + i), rising, until it returns false. test:
+// use(i) for each i in [begin, end) with test(&text[i]), rising, until it returns false. test:
 // without branches, by `&` and `|`; whatever it looks at has to be inside.
 template <class Test, class Use>
-void each_place(const char* data, size_t begin, size_t end, const Test& test, const Use& use) {
+void each_place(std::string_view text, size_t begin, size_t end, const Test& test, const Use& use) {
   static_assert(std::endian::native == std::endian::little);
   constexpr size_t kBlock = 64, kWord = 8;
+  const char* data = text.data();
   size_t at = begin;
   for (; at < end && end - at >= kBlock; at += kBlock) {
     uint8_t found[kBlock];

@@ -305,7 +305,7 @@ class Reader {
     };
     if (!cython_ && code.size() > 4) {
       look_at(1);
-      each_place(code.data(), 1, code.size() - 4, is_before_reference, [&](size_t at) {
+      each_place(code, 1, code.size() - 4, is_before_reference, [&](size_t at) {
         look_at(at + 1);
         return true;
       });

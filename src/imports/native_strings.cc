@@ -126,7 +126,7 @@ bool has_text(const std::vector<Region>& data, std::string_view wanted) {
     const std::string_view text = region.bytes.text();
     bool found = false;
     if (text.size() >= wanted.size())
-      each_place(text.data(), 0, text.size() - wanted.size() + 1, begins, [&](size_t at) {
+      each_place(text, 0, text.size() - wanted.size() + 1, begins, [&](size_t at) {
         found = text.substr(at, wanted.size()) == wanted;
         return !found;
       });
@@ -270,7 +270,7 @@ void add_x86_references(const Region& code, const std::vector<Region>& data, Col
     add_string_at(data, code.address + at + kLength + displacement, out);
     return true;
   };
-  each_place(code.bytes.text().data(), 1, code.bytes.size() - kLength + 1, is_lea, add);
+  each_place(code.bytes.text(), 1, code.bytes.size() - kLength + 1, is_lea, add);
 }
 
 void add_aarch64_references(const Region& code, const std::vector<Region>& data, Collector& out) {

@@ -23,7 +23,7 @@ TEST_CASE("places that a test of neighbouring bytes tells") {
     std::vector<size_t> expected, found;
     for (size_t i = begin; i < end && expected.size() <= most; i++)
       if (text[i - 1] == 'a' && text[i] == 'b') expected.push_back(i);
-    each_place(text.data(), begin, end, is_end, [&](size_t at) {
+    each_place(text, begin, end, is_end, [&](size_t at) {
       found.push_back(at);
       return found.size() <= most;
     });

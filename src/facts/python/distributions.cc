@@ -276,7 +276,7 @@ size_t find_so(std::string_view text) {
   };
   size_t found = text.npos;
   if (text.size() >= 3)
-    each_place(text.data(), 0, text.size() - 2, is_so, [&](size_t at) {
+    each_place(text, 0, text.size() - 2, is_so, [&](size_t at) {
       found = at;
       return false;
     });
