@@ -179,12 +179,15 @@ class Reader {
   std::string file_;
 };
 
-// Nothing: a pyproject.toml that does not speak of us.
-Result<std::optional<Configuration>> read_one(const std::string& file) {
+// Nothing: a pyproject.toml that does not speak of us. `must_speak`: it was named.
+Result<std::optional<Configuration>> read_one(const std::string& file, bool must_speak) {
   const auto text = read_file(file, kMaxFile);
   if (!text) return tl::unexpected<Error>(text.error());
   const toml::parse_result parsed = toml::parse(std::string_view(*text));
   const bool own = !file.ends_with(kProjectFile);
+  // Somebody else's pyproject.toml may be broken: that is not for us to say.
+  if (!parsed && !own && !must_speak && text->find("tool.cohabit") == text->npos)
+    return std::optional<Configuration>();
   if (!parsed)
     return fail(fmt::format("{}, line {}: {}", file, parsed.error().source().begin.line,
                             parsed.error().description()));
@@ -209,7 +212,7 @@ bool is_file(const std::string& path) {
 
 Result<Configuration> read_configuration(const std::string& file) {
   if (!file.empty()) {
-    auto result = read_one(file);
+    auto result = read_one(file, true);
     if (!result) return tl::unexpected<Error>(result.error());
     if (!*result) return fail(file + ": expected a table [tool.cohabit]");
     return std::move(**result);
@@ -220,9 +223,7 @@ Result<Configuration> read_configuration(const std::string& file) {
     for (const char* name : {kOwnFile, kProjectFile}) {
       const std::string path = (at / name).string();
       if (!is_file(path)) continue;
-      auto result = read_one(path);
-      // Somebody else's pyproject.toml may be broken: that is not for us to say.
-      if (!result && name == kProjectFile) continue;
+      auto result = read_one(path, false);
       if (!result) return tl::unexpected<Error>(result.error());
       if (*result) return std::move(**result);
     }

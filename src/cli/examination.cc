@@ -163,7 +163,8 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
 Result<void> examine_one(const DoctorOptions& options, World& world, const Sequence& sequence,
                          report::Report& report) {
   if (!options.plan.empty())
-    if (auto done = write_file(options.plan, report::plan_json(*sequence.plan, sequence.imports));
+    if (auto done = write_file(options.plan, report::plan_json(*sequence.plan, sequence.imports,
+                                                               variables_of(options)));
         !done)
       return done;
   if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});

@@ -367,8 +367,12 @@ Ref Interpreter::load_source(Module* module) {
   }
   if (!module->syntax->errors().empty()) {
     const SyntaxError& error = module->syntax->errors()[0];
-    return raise("SyntaxError",
-                 fmt::format("{} ({}, line {})", error.message, module->spec.path, error.line));
+    raise("SyntaxError",
+          fmt::format("{} ({}, line {})", error.message, module->spec.path, error.line));
+    // The file that cannot be read, not who imports it.
+    raised_->file = module->spec.path;
+    raised_->line = error.line;
+    return nullptr;
   }
   return run_file(module);
 }

@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "base/secrets.h"
+#include "report/printable.h"
 #include "report/report.h"
 
 namespace cohabit::report {
@@ -35,9 +37,17 @@ Json points(const std::vector<python::Undecided>& list) {
   return result;
 }
 
+// In all texts: a name that a program imports or opens can be made of a variable's value.
+void hide(Json& json, const std::vector<std::string>& values) {
+  if (json.is_string()) json = without_secrets(json.get<std::string>(), values);
+  if (!json.is_structured()) return;
+  for (Json& item : json) hide(item, values);
+}
+
 }  // namespace
 
-std::string plan_json(const python::Plan& plan, const std::vector<std::string>& imports) {
+std::string plan_json(const python::Plan& plan, const std::vector<std::string>& imports,
+                      const std::map<std::string, std::string>& variables) {
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["imports"] = imports;
@@ -65,6 +75,7 @@ std::string plan_json(const python::Plan& plan, const std::vector<std::string>& 
           ? Json()
           : Json({{"error", plan.failure}, {"at", place(plan.failure_file, plan.failure_line)}});
   json["problems"] = plan.problems;
+  hide(json, secret_values(variables));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

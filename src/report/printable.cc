@@ -113,11 +113,14 @@ Report printable(Report report) {
 Report without_secrets(Report report, const std::map<std::string, std::string>& variables) {
   // An error message of a program can hold the value of a variable.
   const std::vector<std::string> values = secret_values(variables);
-  for_each(report, [&](std::string& text) {
-    text = without_credentials(std::move(text));
-    for (const std::string& value : values) replace_all(text, value, kHidden);
-  });
+  for_each(report, [&](std::string& text) { text = without_secrets(std::move(text), values); });
   return report;
+}
+
+std::string without_secrets(std::string text, const std::vector<std::string>& values) {
+  text = without_credentials(std::move(text));
+  for (const std::string& value : values) replace_all(text, value, kHidden);
+  return text;
 }
 
 }  // namespace cohabit::report

@@ -18,5 +18,7 @@ Report printable(Report report);
 // business.
 // So are the values of variables that are named as secrets, which `variables` may hold.
 Report without_secrets(Report report, const std::map<std::string, std::string>& variables);
+// Of one text. `values`: secret_values (base/secrets.h).
+std::string without_secrets(std::string text, const std::vector<std::string>& values);
 
 }  // namespace cohabit::report

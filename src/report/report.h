@@ -1,6 +1,7 @@
 // A report: everything `cohabit doctor` found out about one environment, and its ways onto paper.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ std::string github(const Report& report);
 std::string json(const Report& report);
 
 // data/schema/plan.schema.json describes it.
-std::string plan_json(const python::Plan& plan, const std::vector<std::string>& imports);
+std::string plan_json(const python::Plan& plan, const std::vector<std::string>& imports,
+                      const std::map<std::string, std::string>& variables);
 
 }  // namespace cohabit::report

@@ -147,6 +147,24 @@ def test_wrong_configuration_is_a_sentence(cohabit: str, world: Path, text: str,
     run(cohabit, "doctor", world / "env", "--imports", "first", "--no-config", cwd=world, code=1)
 
 
+@pytest.mark.parametrize("text, words", [
+    ("[tool.cohabit]\nfail_on = 'warning'\n", ["no key fail_on", "did you mean fail-on?"]),
+    ("[tool.cohabit.severity]\nPY305 = 'error'\n", ["no rule PY305"]),
+    ("[tool.cohabit]\nfail-on = \n", ["line 2"]),  # no TOML, and of us
+])
+def test_a_mistake_in_the_projects_file_is_a_sentence_too(cohabit: str, world: Path, text: str, words: list[str]) -> None:
+    (world / "pyproject.toml").write_text(text)
+    error = run(cohabit, "doctor", world / "env", "--imports", "first", cwd=world, code=2).stderr
+    assert "pyproject.toml" in error and all(word in error for word in words), error
+
+
+def test_a_projects_file_that_others_broke_is_not_for_us_to_say(cohabit: str, world: Path) -> None:
+    (world / "pyproject.toml").write_text("[tool.black\n")
+    run(cohabit, "doctor", world / "env", "--imports", "first", cwd=world, code=1)
+    named = run(cohabit, "doctor", world / "env", "--imports", "first", "--config", world / "pyproject.toml", code=2)
+    assert "pyproject.toml, line 1" in named.stderr
+
+
 def test_the_nearest_configuration_counts(cohabit: str, world: Path) -> None:
     below = world / "a" / "b"
     below.mkdir(parents=True)
@@ -191,6 +209,17 @@ def test_fingerprints_are_of_the_finding(cohabit: str, world: Path, tmp_path: Pa
     assert marks(tmp_path / "elsewhere" / "longer", "--imports", "first") == here
     (world / SITE / "third.py").write_text("import absent\n")
     assert marks(world, "--imports", "third") != here
+
+
+def test_a_file_that_is_no_python_is_one_cause(cohabit: str, world: Path) -> None:
+    """Whoever imports it, by hand or by another package."""
+    (world / SITE / "first" / "__init__.py").write_text("import os\nx = (\n")
+    (world / SITE / "third.py").write_text("import first\n")
+    found = [report(cohabit, world / "env", "--imports", name, code=1)["findings"] for name in ("first", "second", "third")]
+    assert [[f["code"] for f in one] for one in found] == [["PY302"]] * 3
+    assert len({one[0]["fingerprint"] for one in found}) == 1
+    assert [lib["path"] for lib in found[0][0]["libraries"]] == [str(world / SITE / "first" / "__init__.py")]
+    assert "damaged" in found[0][0]["help"][0]["text"]
 
 
 # --- the environment that is meant
@@ -240,6 +269,16 @@ def test_credentials_and_values_of_variables_stay_here(cohabit: str, world: Path
         text = run(cohabit, "doctor", world / "env", "--imports", "first", "--format", form, HUB_TOKEN="hush-hush").stdout
         assert "index.example" in text and "tok" not in text and "user:" not in text
         assert "hush-hush" not in text
+
+
+def test_nor_do_they_leave_by_the_plan(cohabit: str, world: Path) -> None:
+    (world / "app.py").write_text("import os\ntry:\n    __import__(os.environ['HUB_TOKEN'])\nexcept ImportError:\n    pass\n"
+                                  "raise ImportError('https://user:tok%40en@index.example/')\n")
+    plan = world / "plan.json"
+    run(cohabit, "doctor", world / "env", world / "app.py", "--plan", plan, HUB_TOKEN="hush_hush", code=1)
+    text = plan.read_text()
+    assert json.loads(text)["failure"] and "index.example" in text
+    assert "hush_hush" not in text and "tok" not in text
 
 
 def test_no_progress_where_there_is_no_terminal(cohabit: str, world: Path) -> None:

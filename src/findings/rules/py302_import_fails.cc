@@ -70,12 +70,12 @@ Help what_to_see(const python::Plan& plan) {
   const std::string line = plan.failure_file.starts_with('/')
                                ? fmt::format("line {} of {}", plan.failure_line, plan.failure_file)
                                : "that line";
-  return {
-      fmt::format("see {}: {}", line,
-                  plan.failure_is_exit
-                      ? "it asks for the end of the process, and what comes after is not imported"
-                      : "what it imports is not what it was written for"),
-      "", Safety::kManual};
+  const char* why = "what it imports is not what it was written for";
+  if (plan.failure_is_exit)
+    why = "it asks for the end of the process, and what comes after is not imported";
+  else if (plan.failure.starts_with("SyntaxError"))
+    why = "the file is damaged, or written for another version of Python";
+  return {fmt::format("see {}: {}", line, why), "", Safety::kManual};
 }
 
 std::vector<Finding> check(const Case& examined) {
