@@ -37,6 +37,7 @@ struct DoctorOptions : TargetWords {
   bool no_configuration = false;
   std::string baseline, write_baseline;
   bool assume_gpu = false;
+  bool verify_hashes = false;                // of installed files, not only sizes
   bool cache = false;                        // plans are kept from one run to the next, and taken
   cuda::AskedHost host;                      // another machine's GPU and driver
   std::optional<Surroundings> surroundings;  // of a bundle; else this machine's

@@ -113,6 +113,7 @@ Result<void> judge_recorded(const DoctorOptions& options, const Subject& subject
                                                sequence.trace.start.environment.end());
   EnvironmentOptions about;
   about.variables = variables;
+  about.verify_hashes = options.verify_hashes;
   if (subject.program) about.first_directory = subject.program->directory;
   examine_environment(world, report, std::move(about));
   if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});
@@ -197,6 +198,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   const VariableMap environment = variables_of(options);
   EnvironmentOptions about;
   about.variables = environment;
+  about.verify_hashes = options.verify_hashes;
   if (auto gpu = gpu_host_of(world.tree, world.machine, environment, options.host))
     about.gpu = std::move(*gpu);
   else

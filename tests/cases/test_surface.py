@@ -96,6 +96,22 @@ def test_sarif(cohabit: str, world: Path) -> None:
         jsonschema.validate(json.loads(plain.stdout), json.loads(Path(schema).read_text()))
 
 
+# --- what is asked for
+
+def test_content_of_the_same_size_is_compared_when_asked_for(cohabit: str, tmp_path: Path) -> None:
+    casefile.build_world(f"""program env/bin/python3
+file env/lib/python3.11/os.py
+dist {SITE} edited 1.0
+  claims edited/__init__.py x = 1
+file {SITE}/edited/__init__.py x = 2
+""", tmp_path / "world")
+    env = tmp_path / "world" / "env"
+    assert report(cohabit, env, "--imports", "edited")["findings"] == []
+    found = report(cohabit, env, "--imports", "edited", "--verify-hashes")["findings"]
+    assert [f["code"] for f in found] == ["FI003"]
+    assert "another hash" in json.dumps(found)
+
+
 # --- hostile names
 
 def test_names_cannot_forge_lines_or_move_the_cursor(cohabit: str, world: Path) -> None:

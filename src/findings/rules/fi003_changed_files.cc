@@ -66,7 +66,7 @@ const Rule kFi003 = {
     "changed-files",
     Severity::kWarning,
     "Files of a distribution are not what it installed.",
-    "  Paths of a RECORD whose size on disk differs (with hashes verified: whose content differs), "
+    "  Paths of a RECORD whose size on disk differs (with --verify-hashes: whose content differs), "
     "by\n"
     "  distribution. A warning if Python files or libraries are among them, else a note.",
     "  What was examined and tested as this version is not what runs; another tool may have "
@@ -76,11 +76,11 @@ const Rule kFi003 = {
     "  A libcudnn.so.9 copied over the one of the wheel.",
     "  Install the distribution again with --force-reinstall --no-deps, unless the change is "
     "yours.",
-    "  A change that keeps the size is seen only when hashes are verified. Scripts, compiled "
-    "files, "
-    "the\n"
-    "  metadata itself, editable installations and packages of Debian, RPM and conda are not "
-    "compared.",
+    "  A change that keeps the size is seen only with --verify-hashes, which reads files of up to "
+    "64 MiB.\n"
+    "  Scripts, compiled files, the metadata itself, headers, editable installations and packages "
+    "of\n"
+    "  Debian, RPM and conda are not compared.",
     nullptr,
     check,
 };
