@@ -185,12 +185,13 @@ Result<std::optional<Configuration>> read_one(const std::string& file, bool must
   if (!text) return tl::unexpected<Error>(text.error());
   const toml::parse_result parsed = toml::parse(std::string_view(*text));
   const bool own = !file.ends_with(kProjectFile);
-  // Somebody else's pyproject.toml may be broken: that is not for us to say.
-  if (!parsed && !own && !must_speak && text->find("tool.cohabit") == text->npos)
-    return std::optional<Configuration>();
-  if (!parsed)
+  if (!parsed) {
+    // Somebody else's pyproject.toml may be broken: that is not for us to say.
+    if (!own && !must_speak && text->find("tool.cohabit") == text->npos)
+      return std::optional<Configuration>();
     return fail(fmt::format("{}, line {}: {}", file, parsed.error().source().begin.line,
                             parsed.error().description()));
+  }
   const toml::table* table = &parsed.table();
   if (!own) {
     const toml::node* section = table->at_path("tool.cohabit").node();

@@ -76,17 +76,13 @@ constexpr uint64_t kMaxSlots = 16;
 constexpr uint64_t kMaxBefore = 32;  // bytes before a definition that is part of something else
 
 // What stands before a displacement of 32 bits: call, jmp, call *slot(%rip), an operand with %rip.
-constexpr std::array<bool, 256> kBeforeReference = [] {
-  std::array<bool, 256> before{};
-  for (unsigned byte = 0; byte < 256; byte++)
-    before[byte] = byte == 0xe8 || byte == 0xe9 || (byte & 0xc7) == 0x05;
-  return before;
-}();
+bool leads_to_reference(char byte) {
+  return ((byte & '\xfe') == '\xe8') | ((byte & '\xc7') == '\x05');
+}
 
-// The same, and a conditional jump.
+// The same, or the second byte of a conditional jump.
 bool is_before_reference(const char* at) {
-  return ((at[0] & '\xfe') == '\xe8') | ((at[0] & '\xc7') == '\x05') |
-         (((at[0] & '\xf0') == '\x80') & (at[-1] == '\x0f'));
+  return leads_to_reference(at[0]) | (((at[0] & '\xf0') == '\x80') & (at[-1] == '\x0f'));
 }
 
 bool is_name(std::string_view text) {
@@ -250,7 +246,7 @@ class Reader {
     interned_at_ = std::nullopt;
     const auto look_at = [&](size_t at) {
       const auto before = static_cast<uint8_t>(code[at - 1]);
-      if (!kBeforeReference[before]) {
+      if (!leads_to_reference(code[at - 1])) {
         if ((before & 0xf0) == 0x80 && at > 1 && code[at - 2] == '\x0f')
           visit_part(begin, begin + at + 4 + static_cast<int64_t>(*rest.read<int32_t>(at)));
         return;
