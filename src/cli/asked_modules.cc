@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/rows.h"
+#include "facts/elf/object.h"
 #include "facts/python/entry_points.h"
 #include "facts/python/requirement.h"
 #include "findings/environment.h"
@@ -23,21 +24,33 @@ namespace {
 // 90 of so many.
 constexpr size_t kMostPaired = 10;
 
-// Indices of the distributions that were asked for.
-std::vector<uint32_t> asked_distributions(const Distributions& distributions) {
+// Whether it comes with `owner`, which requires it: always, or in an extra, if it carries the
+// owner's name (psycopg-binary, jax-cuda12-plugin). Extras name what has a life of its own, too:
+// scikit-learn's matplotlib.
+bool comes_with(const PackageRequirement& wanted, const std::string& name, const std::string& owner,
+                const MarkerEnvironment& environment) {
+  return name != owner && (wanted.applies(environment, "") || name.starts_with(owner + "-"));
+}
+
+// Indices of the distributions that were asked for, but for those that come with another.
+std::vector<uint32_t> asked_distributions(const Distributions& distributions,
+                                          const Interpreter& python) {
   const std::vector<Distribution>& all = distributions.all();
-  std::unordered_set<std::string> named;
+  const MarkerEnvironment environment = MarkerEnvironment::of(python);
+  std::unordered_set<std::string> along;
   for (const Distribution& one : all) {
     if (!one.is_requested) continue;
-    const std::string own = normal_name(one.name);
-    for (const std::string& text : one.requires_dist)
-      if (const auto wanted = PackageRequirement::parse(text); wanted)
-        if (std::string name = normal_name(wanted->name); name != own)
-          named.insert(std::move(name));
+    const std::string owner = normal_name(one.name);
+    for (const std::string& text : one.requires_dist) {
+      const auto wanted = PackageRequirement::parse(text);
+      if (!wanted) continue;
+      std::string name = normal_name(wanted->name);
+      if (comes_with(*wanted, name, owner, environment)) along.insert(std::move(name));
+    }
   }
   std::vector<uint32_t> asked;
   for (uint32_t i = 0; i < all.size(); i++)
-    if (all[i].is_requested && !named.contains(normal_name(all[i].name))) asked.push_back(i);
+    if (all[i].is_requested && !along.contains(normal_name(all[i].name))) asked.push_back(i);
   return asked;
 }
 
@@ -266,10 +279,36 @@ std::vector<std::string> scripts_with_help(World& world, const Distribution& dis
   return scripts;
 }
 
+namespace {
+
+// Whether it has nothing that an import would run: libraries for others, below packages that are
+// empty files (nvidia-cublas).
+bool is_only_libraries(const InstalledFiles& files, uint32_t distribution) {
+  const auto [begin, end] = files.rows_of(distribution);
+  return std::none_of(
+      files.rows().begin() + begin, files.rows().begin() + end,
+      [](const auto& row) { return row.record.path.ends_with(".py") && row.record.size != 0; });
+}
+
+// A library that lies among a distribution's files is none (nvidia.cu13.lib.libcheckpoint).
+bool is_module_file(const World& world, const python::ModuleSpec& spec) {
+  if (spec.kind != python::ModuleKind::kNative) return spec.kind != python::ModuleKind::kNamespace;
+  const auto file = world.tree.map(spec.path);
+  if (!file) return false;
+  const elf::Object object = elf::parse(file->bytes());
+  const std::string wanted = "PyInit_" + spec.name.substr(spec.name.rfind('.') + 1);
+  for (uint32_t i = 0; i < object.symbols.size(); i++)
+    if (object.symbols[i].st_shndx != elf::SHN_UNDEF && object.symbol_name(i) == wanted)
+      return true;
+  return false;
+}
+
+}  // namespace
+
 ExaminedModules find_examined_modules(const World& world) {
   ExaminedModules found{find_frameworks(world), {}, {}};
   const std::vector<Distribution>& all = world.distributions.all();
-  std::vector<uint32_t> asked = asked_distributions(world.distributions);
+  std::vector<uint32_t> asked = asked_distributions(world.distributions, *world.python);
   // A framework's own distribution: its RECORD is long, and tells nothing new.
   std::erase_if(asked, [&](uint32_t one) {
     return std::count(found.paired.begin(), found.paired.end(), normal_name(all[one].name)) > 0;
@@ -287,12 +326,14 @@ ExaminedModules find_examined_modules(const World& world) {
         }))
       continue;
     const std::string module = main_module(files, one, modules);
+    const bool is_native = !all[one].native_files.empty();
     const auto spec = finder.find_dotted(module);
-    if (!spec || spec->kind == python::ModuleKind::kNamespace) continue;
-    if (all[one].native_files.empty())
-      found.alone.push_back(module);
-    else
+    if (!spec || !is_module_file(world, *spec)) continue;
+    if (is_native && spec->is_package() && is_only_libraries(files, one)) continue;
+    if (is_native)
       native.emplace_back(all[one].native_files.size(), module);
+    else
+      found.alone.push_back(module);
   }
   std::stable_sort(native.begin(), native.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });

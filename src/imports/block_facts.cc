@@ -25,7 +25,68 @@ bool makes_names_elsewhere(const Expr* expression) {
   if (expression->kind == ExprKind::kCall && is_name(0, "setattr") && !is_name(1, "self") &&
       !is_name(1, "cls"))
     return true;
+  if (expression->kind == ExprKind::kCall && is_name(0, "globals")) return true;
   return std::any_of(expression->items.begin(), expression->items.end(), makes_names_elsewhere);
+}
+
+bool is_call_of(const Expr& expression, std::initializer_list<std::string_view> functions) {
+  return expression.kind == ExprKind::kCall && expression.items[0]->kind == ExprKind::kName &&
+         std::find(functions.begin(), functions.end(), expression.items[0]->text) !=
+             functions.end();
+}
+
+// Whether what globals() gives is only asked there: `globals().get(x)`, `globals()[x]`,
+// `x in globals()`, `dict(globals())`, and not written to, or let go.
+bool only_asks(const Expr* above, bool is_target) {
+  static constexpr std::string_view kWriters[] = {"update", "setdefault", "__setitem__"};
+  if (!above) return false;
+  switch (above->kind) {
+    case ExprKind::kAttribute:
+      return std::find(std::begin(kWriters), std::end(kWriters), above->text) == std::end(kWriters);
+    case ExprKind::kSubscript:
+      return !is_target;
+    case ExprKind::kCall:
+      return is_call_of(*above, {"__import__", "dict", "eval", "len", "list", "set", "sorted"});
+    case ExprKind::kFor:
+    case ExprKind::kCompare:
+    case ExprKind::kBinary:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether an expression gives names to modules that its text does not show. `above`: what it is
+// part of; none: a statement.
+bool writes_variables(const Expr* expression, const Expr* above, bool is_target) {
+  if (!expression) return false;
+  if (is_call_of(*expression, {"exec"})) return true;
+  if (is_call_of(*expression, {"setattr"}) && makes_names_elsewhere(expression)) return true;
+  if (is_call_of(*expression, {"globals", "vars"}) && !only_asks(above, is_target)) return true;
+  return std::any_of(expression->items.begin(), expression->items.end(), [&](const Expr* item) {
+    return writes_variables(item, expression, is_target);
+  });
+}
+
+bool writes_names(const Syntax& module, Block block, bool in_function) {
+  return std::any_of(block.begin(), block.end(), [&](const Stmt* statement) {
+    const auto& exprs = statement->exprs;
+    const size_t targets = statement->kind == StmtKind::kAssign ? exprs.size() - 1 : 0;
+    const bool goes_over = statement->kind == StmtKind::kFor;
+    for (size_t i = 0; in_function && i < exprs.size(); i++)
+      if (!(goes_over && exprs[i] && is_call_of(*exprs[i], {"globals", "vars"})) &&
+          writes_variables(exprs[i], nullptr, i < targets))
+        return true;
+    if (statement->kind == StmtKind::kFunction)
+      return writes_names(module, module.body_of(*statement), true);
+    for (const Block inner : {statement->body, statement->orelse, statement->finally})
+      if (writes_names(module, inner, in_function)) return true;
+    for (const Handler& handler : statement->handlers)
+      if (writes_names(module, handler.body, in_function)) return true;
+    return std::any_of(statement->cases.begin(), statement->cases.end(), [&](const Case& one) {
+      return writes_names(module, one.body, in_function);
+    });
+  });
 }
 
 bool imports_all(const Stmt& statement) {
@@ -77,6 +138,27 @@ void add_collected(const Stmt& statement, BlockFacts& facts) {
     add_assigned(*statement.exprs[0], statement.exprs[2], facts);
 }
 
+std::string_view text_of_constant(const Expr* expression) {
+  return expression && expression->kind == ExprKind::kString ? expression->text
+                                                             : std::string_view();
+}
+
+void add_given(const Stmt& statement, BlockFacts& facts) {
+  const auto& exprs = statement.exprs;
+  if (statement.kind == StmtKind::kExpression && is_call_of(*exprs[0], {"setattr"}) &&
+      exprs[0]->items.size() > 2)
+    facts.given.push_back({exprs[0]->items[1], text_of_constant(exprs[0]->items[2])});
+  if (statement.kind != StmtKind::kAssign) return;
+  for (size_t i = 0; i + 1 < exprs.size(); i++) {
+    const Expr& target = *exprs[i];
+    if (target.kind == ExprKind::kAttribute) facts.given.push_back({target.items[0], target.text});
+    if (target.kind != ExprKind::kSubscript) continue;
+    const Expr& variables = *target.items[0];
+    if (variables.kind == ExprKind::kAttribute && variables.text == "__dict__")
+      facts.given.push_back({variables.items[0], text_of_constant(target.items[1])});
+  }
+}
+
 void add_raised(const Stmt& statement, BlockFacts& facts) {
   const Expr* error = raised_error(statement);
   const bool has_name =
@@ -102,6 +184,7 @@ void leave_out_caught(const Stmt& statement, std::vector<std::string_view>& erro
 void find_own(Block block, BlockFacts& facts, bool in_loop = false) {
   for (const Stmt* statement : block) {
     add_collected(*statement, facts);
+    add_given(*statement, facts);
     if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
     if (statement->kind == StmtKind::kImport || statement->kind == StmtKind::kImportFrom)
       facts.imports.push_back(statement);
@@ -138,6 +221,10 @@ std::vector<std::string_view> errors_of(const Stmt& statement) {
   std::vector<std::string_view> names;
   for (const Handler& handler : statement.handlers) add_errors(handler.type, names);
   return names;
+}
+
+bool functions_write_names(const Syntax& module) {
+  return writes_names(module, module.module(), false);
 }
 
 const Expr* raised_error(const Stmt& statement) {

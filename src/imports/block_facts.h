@@ -45,7 +45,18 @@ struct BlockFacts {
     bool counts;
   };
   std::vector<Collected> collected;
+  // Attributes that are given to what these expressions are (`a.b.c = 1`, `setattr(a.b, "c", 1)`,
+  // `a.b.__dict__["c"] = 1`: a.b); not of functions and classes in it.
+  struct Given {
+    const Expr* owner;
+    std::string_view name;  // empty: not known
+  };
+  std::vector<Given> given;
 };
+
+// Whether functions of the module may give names to it, or to another one, that their text does not
+// show (setattr, what globals() gives). Parses them all.
+bool functions_write_names(const Syntax& module);
 
 class KnownBlocks {
  public:

@@ -234,16 +234,6 @@ bool Interpreter::waits_for(std::string_view error, bool to_go_on) const {
 
 // --- attributes
 
-namespace {
-
-// Not code: each instance may have a value of its own in its place.
-bool is_data(Ref value) {
-  return value->type != Type::kFunction && value->type != Type::kModel &&
-         value->type != Type::kMethod && value->type != Type::kClass;
-}
-
-}  // namespace
-
 Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
   if (Ref found = module->names.get(name)) return found;
   if (name == "__dict__") return variables_of(module);
@@ -261,7 +251,14 @@ Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* r
       *raised = true;
       return nullptr;
     }
+    const std::pair<std::string, uint32_t> place(raised_->file, raised_->line);
+    const bool in_doubt = raised_->doubted;
     clear_raised();
+    const auto usual = in_doubt ? place : place_of_refusal(hook);
+    if (usual.second > 0 && usual != place) {
+      module->refused.push_back(keep(name));
+      return nullptr;
+    }
     // It may serve the name, if that is not one of a file (`from unittest import mock`).
     const std::string full = fmt::format("{}.{}", module->spec.name, name);
     if (guesses_ != guesses && !finder_.find(full, search_of(module, module->spec.name)))
@@ -333,7 +330,7 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       Ref value = module_attribute(module, name, raised);
       if (name == "__version__" && !*raised && (!value || value->type == Type::kOpaque))
         if (Ref version = installed_version(*module)) return version;
-      if (value || *raised || !module->open) return value;
+      if (value || *raised || !may_have(*module, name, "AttributeError")) return value;
       return opaque(module->spec.name, name);
     }
     case Type::kInstance: {
@@ -403,13 +400,21 @@ Ref Interpreter::attribute(Ref object, std::string_view name) {
   bool raised = false;
   Ref value = find_attribute(object, name, &raised);
   if (value || raised) return value;
-  if (!expects("AttributeError") || name.starts_with("__")) return opaque_;
-  if (Module* module = as<Module>(object, Type::kModule)) {
+  if (name.starts_with("__")) return opaque_;
+  Module* of_module = as<Module>(object, Type::kModule);
+  if (!expects("AttributeError")) {
+    if (!of_module || !is_surely_without(*of_module, name)) return opaque_;
+    raise("AttributeError",
+          fmt::format("module '{}' has no attribute '{}'", of_module->spec.name, name));
+    raised_->certain = true;
+    return nullptr;
+  }
+  if (of_module) {
     // A gap in what we know is likelier than a program that fails here, unless it expects to.
-    const std::string full = module->spec.name + "." + std::string(name);
+    const std::string full = fmt::format("{}.{}", of_module->spec.name, name);
     if (Ref submodule = loaded_module(full)) return submodule;
     return raise("AttributeError",
-                 "module '" + module->spec.name + "' has no attribute '" + std::string(name) + "'");
+                 fmt::format("module '{}' has no attribute '{}'", of_module->spec.name, name));
   }
   if (Instance* instance = as<Instance>(object, Type::kInstance))
     return raise("AttributeError",
@@ -522,8 +527,19 @@ Ref Interpreter::unless_generator_raised(Ref result) {
   return std::exchange(generator_raised_, false) ? nullptr : result;
 }
 
+// What is given to code that is not followed: it may put names into a module whose variables these
+// are.
+void Interpreter::hand_over(const Arguments& arguments) {
+  const auto open = [](Ref value) {
+    if (Dict* dict = as<Dict>(value, Type::kDict); dict && dict->variables_of) dict->open_all();
+  };
+  for (Ref value : arguments.positional) open(value);
+  for (const auto& [name, value] : arguments.keywords) open(value);
+}
+
 Ref Interpreter::call_opaque(Opaque* callee, const Arguments& arguments) {
   guesses_++;
+  hand_over(arguments);
   if (callee->name.empty()) return opaque_;
   const ModelRow* model = find_model(callee->name);
   return model ? unless_generator_raised(model->function(*this, callee, arguments)) : opaque_;
@@ -569,6 +585,7 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
 Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   if (function->dull_work >= kMostDullWork || frames_.size() > kMostFrames || exhausted()) {
     guesses_++;
+    hand_over(arguments);
     return opaque_;
   }
   constexpr uint64_t kLittle = 4;  // statements
@@ -621,10 +638,36 @@ Interpreter::CallArguments::~CallArguments() {
   in_.calls_--;
 }
 
-Ref Interpreter::run_function(Function* function, const Arguments& arguments, Consumer* consumer) {
+// As functools.partial keeps it.
+Ref Interpreter::coroutine_of(Function* function, const Arguments& arguments) {
+  Instance* coroutine = instance_of("coroutine");
+  auto* keywords = make<Dict>();
+  for (const auto& [name, value] : arguments.keywords) dict_set(keywords, name, value);
+  Sequence* positional = list(arguments.positional, Type::kTuple);
+  positional->open = arguments.open;
+  coroutine->names["func"] = function;
+  coroutine->names["args"] = positional;
+  coroutine->names["keywords"] = keywords;
+  return coroutine;
+}
+
+Ref Interpreter::await(Instance* value) {
+  if (value->of == builtin_class("Future")) return value->names["result"];
+  if (value->of != builtin_class("coroutine")) return opaque_;
+  const auto* positional = as<Sequence>(value->names["args"], Type::kTuple);
+  Arguments arguments(arena_);
+  arguments.positional.assign(positional->items.begin(), positional->items.end());
+  arguments.open = positional->open;
+  for (const auto& [key, item] : as<Dict>(value->names["keywords"], Type::kDict)->items)
+    arguments.keywords.emplace_back(*text_of(key), item);
+  return run_function(as<Function>(value->names["func"], Type::kFunction), arguments, nullptr,
+                      true);
+}
+
+Ref Interpreter::run_function(Function* function, const Arguments& arguments, Consumer* consumer,
+                              bool is_awaited) {
   Block body;
   if (function->statement) {
-    if (function->statement->is_async) return opaque_;
     body = function->syntax ? function->syntax->body_of(*function->statement) : Block();
     if (!function->checked) {
       function->checked = true;
@@ -632,6 +675,8 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
       function->is_generator = count > 0;
       function->yields_once = count == 1;
     }
+    if (function->statement->is_async && !is_awaited)
+      return function->is_generator ? opaque_ : coroutine_of(function, arguments);
     if (function->is_generator && !consumer) return make<Iterator>(function, arguments);
   }
   const RunningScope scope(*this);
@@ -653,7 +698,8 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
     if (flow == Flow::kRaise) result = nullptr;
     if (result == none_ && frames_.back().may_return) result = opaque_;
   }
-  if (result && frames_.back().doubt.returned) result = doubt(result);
+  returned_in_doubt_ = frames_.back().doubt.returned;
+  if (result && returned_in_doubt_) result = doubt(result);
   const bool may_have_raised = frames_.back().doubt.raised;
   frames_.pop_back();
   if (!frames_.empty()) frames_.back().doubt.raised |= may_have_raised;

@@ -181,6 +181,12 @@ Ref Interpreter::evaluate(const Expr& expression) {
       Ref value = evaluate(*expression.items[1]);
       return value && assign(*expression.items[0], value) ? value : nullptr;
     }
+    case ExprKind::kAwait: {
+      Ref value = evaluate(*expression.items[0]);
+      if (!value) return nullptr;
+      Instance* task = as<Instance>(value, Type::kInstance);
+      return task ? await(task) : opaque_;
+    }
     case ExprKind::kYield:
     case ExprKind::kYieldFrom:
       return evaluate_yield(expression);
@@ -261,7 +267,7 @@ constexpr std::string_view kOtherBuiltins[] = {"BlockingIOError",
 // is unknown about the module's names.
 bool Interpreter::is_known_to_be_unbound(std::string_view name) {
   const Module* module = current_module();
-  if (!module || module->open || catching_.empty()) return false;
+  if (!module || module->may_have_more() || catching_.empty()) return false;
   const Expected& expected = catching_.back();
   const auto& errors = expected.errors;
   if (expected.module_depth != module_depth_ ||
@@ -841,6 +847,18 @@ bool Interpreter::comprehend(const Expr& expression, size_t clause, Sequence* re
   return true;
 }
 
+// A `:=` in a comprehension binds a name outside of it. How far a generator gets is not known here.
+void Interpreter::bind_named(const Expr& expression, const Scope& inside, bool is_generator) {
+  for (const Expr* item : expression.items) {
+    if (!item || item->kind == ExprKind::kLambda) continue;
+    bind_named(*item, inside, is_generator);
+    if (item->kind != ExprKind::kNamed) continue;
+    const std::string_view name = item->items[0]->text;
+    Ref value = is_generator ? nullptr : inside.names->get(name);
+    if (value || !find_name(name)) bind(name, value ? value : opaque());
+  }
+}
+
 Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   auto* result = make<Sequence>(expression.kind == ExprKind::kSetComp ? Type::kSet : Type::kList);
   auto* dict = make<Dict>();
@@ -853,6 +871,7 @@ Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   const bool fine = comprehend(expression, 0, result, dict);
   frames_.pop_back();
   if (!fine) return nullptr;
+  bind_named(expression, *inner.get(), expression.kind == ExprKind::kGenerator);
   return expression.kind == ExprKind::kDictComp ? static_cast<Ref>(dict) : result;
 }
 

@@ -52,7 +52,7 @@ Flow Interpreter::execute(Block block) {
 Flow Interpreter::forgive_doubted(Block rest) {
   raised_->doubted = true;
   const bool is_sure = raised_->refused || raised_->left || raised_->of_consumer;
-  if (is_sure || !is_unawaited_import()) return Flow::kRaise;
+  if (is_sure || !is_unawaited_failure()) return Flow::kRaise;
   clear_raised();
   guess_names(rest);
   undecided("condition, and an import that fails behind it");
@@ -175,19 +175,39 @@ Flow Interpreter::execute(const Stmt& statement) {
   return Flow::kNext;
 }
 
-void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why) {
-  // A function of a module often gives names to that module: mxnet's setattr(module, ...), in a
-  // loop over what its library tells.
-  const BlockFacts& facts = blocks_.of(block);
-  // And to the one whose code has called it: astropy.constants gives itself to a function of its
-  // utils.
-  if (scope()->is_module() ? facts.makes_names : facts.names_elsewhere) {
-    current_module()->open = true;
-    const auto caller = std::find_if(frames_.rbegin(), frames_.rend(), [](const Frame& frame) {
-      return frame.scope->is_module() && frame.scope->module;
-    });
-    if (caller != frames_.rend()) caller->scope->module->open = true;
+// What a name, or an attribute of one, is now, without running anything. Null: not known.
+Ref Interpreter::value_named(const Expr& expression) {
+  if (expression.kind == ExprKind::kName) return find_name(expression.text);
+  Ref owner = expression.kind == ExprKind::kAttribute ? value_named(*expression.items[0]) : nullptr;
+  return owner ? own_value(owner, expression.text) : nullptr;
+}
+
+// A function of a module often gives names to that module: mxnet's setattr(module, ...), in a
+// loop over what its library tells. And to the one whose code has called it: astropy.constants
+// gives itself to a function of its utils.
+void Interpreter::expect_names(const BlockFacts& skipped) {
+  for (const BlockFacts::Given& given : skipped.given) {
+    Ref owner = value_named(*given.owner);
+    if (!owner && given.name.empty() && current_module())
+      loose_packages_.insert(top_of(current_module()->spec.name));
+    Module* module = as<Module>(owner, Type::kModule);
+    if (!module) continue;
+    if (given.name.empty())
+      module->open = true;
+    else if (!module->names.contains(given.name))
+      module->names[given.name] = opaque();
   }
+  if (!(scope()->is_module() ? skipped.makes_names : skipped.names_elsewhere)) return;
+  current_module()->open = true;
+  const auto caller = std::find_if(frames_.rbegin(), frames_.rend(), [](const Frame& frame) {
+    return frame.scope->is_module() && frame.scope->module;
+  });
+  if (caller != frames_.rend()) caller->scope->module->open = true;
+}
+
+void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why) {
+  const BlockFacts& facts = blocks_.of(block);
+  expect_names(facts);
   guesses_++;
   frames_.back().may_return |= facts.returns_value;
   add_doubt(facts);
@@ -216,18 +236,31 @@ bool Interpreter::would_load(const Stmt& statement) {
   });
 }
 
+// A name that may be bound by now.
+void Interpreter::guess_target(const Expr* target) {
+  if (!target) return;
+  if (target->kind == ExprKind::kName) {
+    if (!find_name(target->text)) bind(target->text, opaque());
+  } else if (target->kind == ExprKind::kTuple || target->kind == ExprKind::kList ||
+             target->kind == ExprKind::kStarred) {
+    for (const Expr* item : target->items) guess_target(item);
+  }
+}
+
 // Names that a branch would bind, when it is not known whether it runs: they may exist.
 void Interpreter::guess_names(Block block) {
   for (const Stmt* statement : block) {
+    const auto& exprs = statement->exprs;
     switch (statement->kind) {
       case StmtKind::kFunction:
       case StmtKind::kClass:
         if (!find_name(statement->name)) bind(statement->name, opaque());
         break;
       case StmtKind::kAssign:
-        for (size_t i = 0; i + 1 < statement->exprs.size(); i++)
-          if (statement->exprs[i]->kind == ExprKind::kName && !find_name(statement->exprs[i]->text))
-            bind(statement->exprs[i]->text, opaque());
+        for (size_t i = 0; i + 1 < exprs.size(); i++) guess_target(exprs[i]);
+        break;
+      case StmtKind::kAnnotated:
+        if (exprs.size() > 2 && exprs[2]) guess_target(exprs[0]);
         break;
       case StmtKind::kAugmented:  // `__all__ += ...`
         if (statement->exprs[0]->kind != ExprKind::kName) break;
@@ -246,11 +279,19 @@ void Interpreter::guess_names(Block block) {
           if (name != "*" && !find_name(name)) bind(name, opaque());
         }
         break;
+      case StmtKind::kFor:
       case StmtKind::kIf:
       case StmtKind::kTry:
+      case StmtKind::kWhile:
       case StmtKind::kWith:
-        guess_names(statement->body);
-        guess_names(statement->orelse);
+      case StmtKind::kMatch:
+        if (statement->kind == StmtKind::kFor) guess_target(exprs[0]);
+        for (size_t i = 1; statement->kind == StmtKind::kWith && i < exprs.size(); i += 2)
+          guess_target(exprs[i]);
+        for (const Handler& handler : statement->handlers) guess_names(handler.body);
+        for (const Case& one : statement->cases) guess_names(one.body);
+        for (const Block inner : {statement->body, statement->orelse, statement->finally})
+          guess_names(inner);
         break;
       default:
         break;
@@ -272,12 +313,17 @@ void Interpreter::forget_collected(Block block, bool only_empty) {
       continue;
     }
     if (only_empty) {
+      if (auto* items = as<Dict>(value, Type::kDict)) {
+        items->partial = true;
+        if (items->variables_of) items->open_all();
+      }
+      if (Sequence* items = sequence_of(value)) items->partial = true;
       open_if_empty(value);
       continue;
     }
     for (const Type type : {Type::kList, Type::kSet})
       if (auto* items = as<Sequence>(value, type)) items->open = true;
-    if (auto* items = as<Dict>(value, Type::kDict)) items->open = true;
+    if (auto* items = as<Dict>(value, Type::kDict)) items->open_all();
   }
 }
 
@@ -428,7 +474,7 @@ Flow Interpreter::execute_guessed(Block block, uint32_t line) {
     undecided("condition, and without it the process ends");
     return Flow::kNext;
   }
-  if (flow != Flow::kRaise || !is_unawaited_import() || raised_->of_consumer) return flow;
+  if (flow != Flow::kRaise || !is_unawaited_failure() || raised_->of_consumer) return flow;
   const bool refused = raised_->refused;
   const std::string why = refused ? ": " + raised_->message : "";
   clear_raised();
@@ -547,10 +593,16 @@ Flow Interpreter::execute_try(const Stmt& statement) {
   if (flow == Flow::kRaise && raised_) {
     for (const Handler& handler : statement.handlers) {
       if (handler_matches(handler) == std::optional<bool>(false)) continue;
-      const Raised caught = *raised_;
+      Raised caught = *raised_;
+      caught.failed_import = raised_is("ImportError");
       raised_.reset();
       if (!handler.name.empty()) bind(handler.name, caught.value ? caught.value : opaque());
       handling_.push_back(caught);
+      handling_.back().handled_in = frames_.size();
+      if (caught.doubted) {  // what comes behind it may have been run
+        guess_names(statement.body);
+        expect_names(blocks_.of(statement.body));
+      }
       frames_.back().doubt.raised |= caught.doubted;
       flow = execute(handler.body);
       frames_.back().doubt.raised = doubted;
@@ -625,11 +677,9 @@ Flow Interpreter::execute_star_import(Ref value) {
     return Flow::kNext;
   }
   if (module->open) into->open = true;
-  if (module->spec.kind == ModuleKind::kNative) into->native = module;
-  if (module->native) into->native = module->native;
+  into->add_natives(*module);
   if (Ref all = module->names.get("__all__")) {
     if (Sequence* names = sequence_of(all)) {
-      if (names->open) into->open = true;
       for (size_t i = 0; i < names->items.size(); i++) {
         const std::string_view* name = text_of(names->items[i]);
         if (!name) continue;
@@ -644,13 +694,28 @@ Flow Interpreter::execute_star_import(Ref value) {
         }
         bind(*name, found);
       }
-      return Flow::kNext;
+      if (names->partial) into->open = true;
+      // What more it has are names of native code, and may be of its own (`dir()`).
+      if (!names->open || module->open) return Flow::kNext;
+    } else {
+      into->open = true;
     }
-    into->open = true;
   }
-  for (const auto& [name, item] : module->names)
-    if (!name.empty() && name[0] != '_') bind(name, item);
+  const bool is_sure = !module->names.contains("__all__");
+  for (const auto& [name, item] : module->names) {
+    if (name.empty() || name[0] == '_') continue;
+    if (is_sure)
+      bind(name, item);
+    else if (!find_name(name))
+      bind(name, opaque());
+  }
   return Flow::kNext;
+}
+
+std::string text_of_error(const Raised& raised) {
+  std::string words(raised.type ? raised.type->name : "an exception");
+  if (!raised.message.empty()) words += ": " + raised.message;
+  return words;
 }
 
 Flow Interpreter::execute_raise(const Stmt& statement) {
@@ -673,16 +738,31 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
       raised.message = display(instance->arguments->items[0]).value_or("");
   }
   raised.declared = checks_version();
+  raised.certain = is_refusal();
+  if (raised.certain && !handling_.empty()) raised.cause = text_of_error(handling_.back());
   raised.refused = !handling_.empty() && handling_.back().refused;
   raised.in_import = is_importing();
   raised_ = std::move(raised);
   return raise_if_expected();
 }
 
+// A module that says it cannot be used here: at its own level, or where an import has failed. In
+// functions a raise that is reached is likelier a gap in what we know.
+bool Interpreter::is_refusal() const {
+  if (!started_) return false;
+  const auto is_own_code = [](const Frame& frame) {
+    return frame.scope->is_module() || frame.scope->defining;
+  };
+  const bool after_import = !handling_.empty() && handling_.back().handled_in == frames_.size() &&
+                            handling_.back().failed_import && !handling_.back().doubted;
+  return !frames_.back().doubt.any() &&
+         (after_import || std::all_of(frames_.begin(), frames_.end(), is_own_code));
+}
+
 // An error that nobody expects is likelier a gap in what we know.
 Flow Interpreter::raise_if_expected() {
   if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
-      !raised_is("SystemExit") && !raised_->declared) {
+      !raised_is("SystemExit") && !raised_->declared && !raised_->certain) {
     plan_.raises.push_back(
         {raised_->file, raised_->line,
          std::string(raised_->type ? raised_->type->name : "") + ": " + raised_->message});

@@ -86,4 +86,67 @@ bool FileStrings::has(std::string_view text) {
   return memmem(bytes.data(), bytes.size(), whole.data(), whole.size()) != nullptr;
 }
 
+bool FileStrings::contains(std::string_view text) const {
+  const std::string_view bytes = file_.bytes().text();
+  return memmem(bytes.data(), bytes.size(), text.data(), text.size()) != nullptr;
+}
+
+namespace {
+
+// Whether one of the places at which the text stands fits.
+template <class Fits>
+bool any_place(std::string_view file, std::string_view text, const Fits& fits) {
+  for (size_t at = 0; at < file.size(); at++) {
+    const void* found = memmem(file.data() + at, file.size() - at, text.data(), text.size());
+    if (!found) return false;
+    at = static_cast<size_t>(static_cast<const char*>(found) - file.data());
+    if (fits(at)) return true;
+  }
+  return false;
+}
+
+// What stands in a file from `at` on begins `name`, and then something is filled in.
+bool begins_made(std::string_view file, size_t at, std::string_view name) {
+  const std::string_view rest = file.substr(at, name.size());
+  const auto [here, there] = std::mismatch(rest.begin(), rest.end(), name.begin(), name.end());
+  if (here == rest.end() || there == name.end()) return false;
+  const char next = *here;
+  return next == '%' || next == '(' || next == '{' || (next == '\0' && here[-1] == '_');
+}
+
+// Behind what is filled in, up to the end of the text, stands the end of `name`.
+bool ends_made(std::string_view file, size_t behind, std::string_view name) {
+  constexpr size_t kLeast = 3;  // letters: shorter ones stand behind each "%d"
+  size_t end = behind;
+  while (end < file.size() && is_word(file[end])) end++;
+  const std::string_view text = file.substr(behind, end - behind);
+  return text.size() >= kLeast && text.size() < name.size() && name.ends_with(text);
+}
+
+}  // namespace
+
+bool FileStrings::may_be_inlined(std::string_view text) const {
+  const std::string_view file = file_.bytes().text();
+  const size_t length = text.size() > 16 ? 16 : text.size() > 8 ? 8 : 4;
+  return text.size() > length && any_place(file, text.substr(0, length), [&](size_t at) {
+           const size_t behind = at + length;
+           return behind < file.size() && (file[behind] < ' ' || file[behind] > '~');
+         });
+}
+
+bool FileStrings::may_make(std::string_view name) const {
+  if (contains(name) || may_be_inlined(name)) return true;
+  constexpr size_t kBeginning = 4;
+  const std::string_view file = file_.bytes().text();
+  const auto begins = [&](size_t at) {
+    return (at == 0 || !is_word(file[at - 1])) && begins_made(file, at, name);
+  };
+  if (name.size() > kBeginning && any_place(file, name.substr(0, kBeginning), begins)) return true;
+  for (const std::string_view filled : {"%s", "%d", "{}"})
+    if (any_place(file, filled,
+                  [&](size_t at) { return ends_made(file, at + filled.size(), name); }))
+      return true;
+  return false;
+}
+
 }  // namespace cohabit::python

@@ -20,6 +20,14 @@ class FileStrings {
   uint64_t size() const { return file_.bytes().size(); }
   // Any text, names or others; those of names are known after the first.
   bool has(std::string_view text);
+  // Anywhere, as part of another one too.
+  bool contains(std::string_view text) const;
+  // Whether code may make this name of texts in the file: it stands there, or the beginning of it
+  // before what is filled in ("KEY_F(", "kind_%d"), or its end behind that ("%sTensor").
+  bool may_make(std::string_view name) const;
+  // Whether it may stand in the code itself, as compilers put short texts there: its first 4, 8 or
+  // 16 letters together, the rest elsewhere.
+  bool may_be_inlined(std::string_view text) const;
 
  private:
   void index();

@@ -31,15 +31,22 @@ struct Raised {
   Class* type = nullptr;  // null: opaque
   Ref value = nullptr;
   std::string message;
+  std::string cause;  // see Plan::failure_cause
   std::string file;
   uint32_t line = 0;
   bool declared = false;     // the program itself says that it does not go with this version
   bool refused = false;      // the loader did not take a library
+  bool certain = false;      // no gap in what we know
   bool in_import = false;    // the code of a module, not the program's own, was running
   bool left = false;         // a generator is left where it yielded: nothing of it runs any more
   bool doubted = false;      // by code that may not have been reached
   bool of_consumer = false;  // by the body of a with statement, through the generator
+  // While it is handled:
+  size_t handled_in = 0;       // the depth of frames
+  bool failed_import = false;  // it is an ImportError
 };
+
+std::string text_of_error(const Raised& raised);  // "ImportError: cannot import name 'x'"
 
 class Interpreter {
  public:
@@ -156,6 +163,11 @@ class Interpreter {
   Ref run_file(Module* module);
   // exec(): the code's names end in `names`, or in the running module when there is none.
   Ref run_text(std::string_view code, Dict* names);
+  // eval(): the value of an expression, with the names of what runs.
+  Ref evaluate_text(std::string_view code);
+  // What a coroutine gives, whose body is run for that, or a task that was.
+  Ref await(Instance* value);
+  bool has_ended() const { return ended_.has_value(); }
   Ref run_module(Module* module);  // parses and runs a module that was made elsewhere
 
   // --- the examined world
@@ -322,14 +334,18 @@ class Interpreter {
   Flow execute_star_import(Ref module);
   Flow execute_raise(const Stmt& statement);
   Flow raise_if_expected();
+  bool is_refusal() const;
   Flow execute_function(const Stmt& statement);
   Flow execute_class(const Stmt& statement);
   Flow execute_augmented(const Stmt& statement);
   Flow execute_delete(const Stmt& statement);
   Flow execute_expression(const Expr& expression);
   std::optional<bool> handler_matches(const Handler& handler);
+  void guess_target(const Expr* target);
   void guess_names(Block block);
   void forget_collected(Block block, bool only_empty = false);
+  Ref value_named(const Expr& expression);
+  void expect_names(const BlockFacts& skipped);
   void note_skipped(Block block, uint32_t line, std::string_view why);
   bool would_load(const Stmt& statement);
   void set_variable(Module& module, std::string_view name, Ref value);
@@ -353,6 +369,7 @@ class Interpreter {
   Flow run_generator(Iterator* generator, const Taker& take, Asking asking = Asking::kLoop,
                      Ref* result = nullptr);
   Sequence* collect(Iterator* iterator);
+  Sequence* members_of(Class* type);
   std::span<const Ref> take_rest(Iterator* iterator);
   Ref close(const Consumer& consumer);
   Ref yield(Ref value);
@@ -388,6 +405,7 @@ class Interpreter {
   Ref evaluate_dict(const Expr& expression);
   Ref evaluate_unary(const Expr& expression);
   Ref evaluate_comprehension(const Expr& expression);
+  void bind_named(const Expr& expression, const Scope& inside, bool is_generator);
   bool comprehend(const Expr& expression, size_t clause, Sequence* result, Dict* dict);
   Ref evaluate_slice(Ref object, const Expr& slice);
   Ref lambda(const Expr& expression);
@@ -397,7 +415,10 @@ class Interpreter {
   // calls.cc
   Ref call_function(Function* function, const Arguments& arguments);
   // With a consumer the body of a generator function is run, else it gives a generator.
-  Ref run_function(Function* function, const Arguments& arguments, Consumer* consumer = nullptr);
+  // `is_awaited`: an async function's body is run, else its call gives a coroutine.
+  Ref run_function(Function* function, const Arguments& arguments, Consumer* consumer = nullptr,
+                   bool is_awaited = false);
+  Ref coroutine_of(Function* function, const Arguments& arguments);
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
   Ref instantiate(Class* type, const Arguments& arguments);
   Str* text_of_instance(Class* type, const Arguments& arguments);
@@ -410,6 +431,7 @@ class Interpreter {
   bool is_typing(const Class& type, std::string_view annotation, std::string_view form);
   Ref construct_builtin(Class* type, const Arguments& arguments, bool* done);
   Ref call_opaque(Opaque* callee, const Arguments& arguments);
+  void hand_over(const Arguments& arguments);
   Ref unless_generator_raised(Ref result);
   Ref call_model(const Model& model, const Arguments& arguments);
   Ref instance_attribute(Instance* object, std::string_view name, bool* raised);
@@ -437,12 +459,32 @@ class Interpreter {
   bool needs_back(const std::string& name, const Module& importer);
   Ref import_below_replaced(std::string_view name, Ref parent);
   bool may_be_native_name(const Module& package, std::string_view name);
-  // What is raised is an ImportError, or one of its kind, that no handler waits for.
-  bool is_unawaited_import() const;
+  // What is raised is an ImportError, or one of its kind, or certain, and no handler waits for it.
+  bool is_unawaited_failure() const;
   const std::string_view* name_of_loaded(Instance* value);
   Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);
   Ref ask_custom_finders(std::string_view name, Ref parent, bool before);
+  // missing_names.cc
+  struct NamingFiles {
+    const NativeStrings* strings = nullptr;  // of the module's own file
+    bool is_sought = false;                  // what follows is
+    bool known = false;
+    std::vector<FileStrings*> files;
+    uint64_t size = 0;                                    // bytes of them all
+    std::unordered_map<std::string_view, bool> may_make;  // asked of all files
+    std::unordered_set<std::string_view> own;             // strings->names, after a few questions
+    int asked = 0;
+    bool has_own(std::string_view name);
+  };
+  // Whether a name that we do not know of may be there. `error` is raised for it if not.
+  bool may_have(const Module& module, std::string_view name, std::string_view error);
+  bool is_given_names(const Module& module);
+  bool is_surely_without(Module& module, std::string_view name);
+  bool is_refused(const Module& module, std::string_view name) const;
+  bool may_name(const Module& native, std::string_view name, std::string_view error);
+  void find_files(NamingFiles& naming, const Module& native);
+  std::pair<std::string, uint32_t> place_of_refusal(Ref hook);
   // typed_names.cc
   struct TypedName {
     std::string module, name;
@@ -508,6 +550,11 @@ class Interpreter {
   std::optional<Raised> ended_;                                // by what the process is over
   std::vector<Raised> handling_;                               // for a bare raise
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
+  // The outermost names of packages whose modules may have been given any name.
+  std::unordered_set<std::string_view> loose_packages_;
+  std::unordered_map<std::string, NamingFiles> naming_files_;  // by path
+  std::vector<const Module*> native_modules_;
+  std::unordered_map<std::string, size_t> native_opens_;  // file -> of the plan's opens
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
   uint64_t guesses_ = 0;     // branches that were guessed, functions that were not run
@@ -515,7 +562,8 @@ class Interpreter {
   int depth_ = 0;
   int calls_deep_ = 0;  // calls in calls, also where no function runs
   int running_generators_ = 0;
-  bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
+  bool returned_in_doubt_ = false;  // the function that ended last may have done so before
+  bool generator_raised_ = false;   // one that elements() has run: the call that asked raises
   struct Expected {
     std::vector<std::string_view> errors;
     int module_depth;

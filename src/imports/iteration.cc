@@ -16,6 +16,12 @@ namespace {
 
 constexpr int kMostGenerators = 40;  // that run inside each other
 
+bool may_have_more(Ref items) {
+  const Sequence* sequence = sequence_of(items);
+  const Dict* dict = as<Dict>(items, Type::kDict);
+  return (sequence && sequence->open) || (dict && dict->open);
+}
+
 // Whether it is the end of a generator that is closed.
 bool is_closing(const Raised& raised) {
   return raised.left || (raised.type && raised.type->name == "GeneratorExit");
@@ -167,7 +173,31 @@ std::span<const Ref> Interpreter::take_rest(Iterator* iterator) {
   return items.subspan(first);
 }
 
+// The members of an enumeration, in the order of its text; null: it is none, or has bases that are
+// not known. Those that it names twice are there twice.
+Sequence* Interpreter::members_of(Class* type) {
+  const Module* enums = as<Module>(loaded_module("enum"), Type::kModule);
+  const Class* root = enums ? as<Class>(enums->names.get("Enum"), Type::kClass) : nullptr;
+  if (!root || type == root || !derives_from(type, root) || is_open(type)) return nullptr;
+  Sequence* members = list({}, Type::kTuple);
+  for (const auto& [name, value] : type->names) {
+    const bool is_member =
+        !name.starts_with('_') && is_data(value) && !own_method(value, "__get__");
+    if (!is_member) continue;
+    auto* member = make<Instance>(type);
+    member->names["name"] = member->names["_name_"] = constant(name);
+    member->names["value"] = member->names["_value_"] =
+        value->type == Type::kInstance ? opaque_ : value;  // auto()
+    members->items.push_back(member);
+  }
+  return members;
+}
+
 Ref Interpreter::iterated(Ref value) {
+  if (Class* type = as<Class>(value, Type::kClass)) {
+    Ref members = members_of(type);
+    return members ? members : value;
+  }
   if (Instance* instance = as<Instance>(value, Type::kInstance);
       instance && !instance->items && !instance->text) {
     Ref method = class_attribute(instance->of, "__iter__");
@@ -192,7 +222,7 @@ Ref Interpreter::iterator_over(Ref value) {
   if (!items) return value;
   auto* result = make<Iterator>();
   result->items = list(*items, Type::kTuple);
-  if (const Sequence* sequence = sequence_of(value)) result->items->open = sequence->open;
+  result->items->open = may_have_more(value);
   return result;
 }
 
@@ -256,6 +286,10 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     const Flow flow = take((*items)[next++]);
     if (flow == Flow::kBreak) return Flow::kNext;
     if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
+  }
+  if (may_have_more(iterator ? iterator->items : iterable)) {
+    expect_names(blocks_.of(statement.body));
+    forget_collected(statement.body);
   }
   return execute_else(statement, round);
 }

@@ -29,6 +29,7 @@ class Join {
       if (!step(event)) return std::nullopt;
     append_points();
     joined_.plan.failure = second_.failure;
+    joined_.plan.failure_cause = second_.failure_cause;
     joined_.plan.failure_file = second_.failure_file;
     joined_.plan.failure_line = second_.failure_line;
     joined_.plan.failure_declared = second_.failure_declared;

@@ -21,6 +21,7 @@ std::span<const ModelRow> value_models();    // models_values.cc: str, list, dic
 std::span<const ModelRow> system_models();   // models_system.cc: sys, os, glob, pathlib
 std::span<const ModelRow> data_models();     // models_data.cc: text, JSON, metadata
 std::span<const ModelRow> pattern_models();  // models_patterns.cc: re
+std::span<const ModelRow> task_models();     // models_tasks.cc: threads, executors, asyncio
 std::span<const ModelRow> import_models();   // models_imports.cc: importlib, ctypes, pkgutil
 
 // What a program reads from this file, absolute. Nothing if it cannot be known: what stands in

@@ -437,7 +437,7 @@ Ref model_dir(I& in, Ref, const A& a) {
   for (const std::string_view name : names) result->items.push_back(in.constant(name));
   std::sort(result->items.begin(), result->items.end(),
             [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
-  result->open = !module || module->open;  // object's own are not among them
+  result->open = !module || module->may_have_more();  // object's own are not among them
   return result;
 }
 
@@ -574,15 +574,18 @@ Ref model_exec(I& in, Ref, const A& a) {
   Dict* locals = as<Dict>(a.get(a.get(2) ? 2 : 1), Type::kDict);
   if (code && (locals || !a.get(1))) return in.run_text(*code, locals) ? in.none() : nullptr;
   Module* module = in.current_module();
-  if (locals) locals->open = true;
+  if (locals) locals->open_all();
   if (module) module->open = true;
   // Those make methods so.
   if (!module || module->spec.name != "dataclasses") in.undecided("code made at run time (exec)");
   return in.none();
 }
 
-Ref model_eval(I& in, Ref, const A&) {
-  return in.opaque();
+// With names of its own it is not followed.
+Ref model_eval(I& in, Ref, const A& a) {
+  const std::string_view* code = text_of(a.get(0));
+  if (!code || a.positional.size() != 1) return in.opaque();
+  return in.evaluate_text(code->substr(std::min(code->find_first_not_of(" \t"), code->size())));
 }
 
 Ref model_none(I& in, Ref, const A&) {

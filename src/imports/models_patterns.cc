@@ -23,6 +23,8 @@ constexpr std::string_view kGroups = "(groups)", kIndexes = "(indexes)";  // no 
 // Values of flags (Lib/re/_constants.py) that mean something here, and of those that do not.
 constexpr int64_t kIgnoreCase = 2, kVerbose = 64, kNoMeaning = 8 | 16 | 32 | 256;
 
+constexpr std::string_view kLookaround[] = {"(?=", "(?!", "(?<=", "(?<!"};
+
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= ' ' && c <= '~') || c == '\t'; });
@@ -91,13 +93,37 @@ const RE2* compiled(std::string_view python, int64_t flags) {
   return is_usable ? &made : nullptr;
 }
 
+// Without what only looks ahead or behind: it fits whatever the pattern itself does, and more.
+std::string without_lookaround(std::string_view pattern) {
+  std::string result;
+  bool in_set = false;
+  int left_out = 0;  // brackets that are open in what is left out
+  for (size_t i = 0; i < pattern.size(); i++) {
+    const std::string_view rest = pattern.substr(i);
+    const bool starts = !in_set && std::any_of(std::begin(kLookaround), std::end(kLookaround),
+                                               [rest](auto one) { return rest.starts_with(one); });
+    const size_t length = rest[0] == '\\' ? std::min<size_t>(2, rest.size()) : 1;
+    if (!in_set && length == 1 && (starts || (left_out > 0 && rest[0] == '('))) left_out++;
+    if (left_out == 0) result += rest.substr(0, length);
+    if (length == 1 && rest[0] == '[' && !in_set) {
+      in_set = true;
+    } else if (length == 1 && rest[0] == ']') {
+      in_set = false;
+    } else if (length == 1 && rest[0] == ')' && !in_set && left_out > 0) {
+      left_out--;
+    }
+    i += length - 1;
+  }
+  return result;
+}
+
 Instance* pattern_in(Ref value) {
   auto* instance = as<Instance>(value, Type::kInstance);
   return instance && instance->of->name == "Pattern" ? instance : nullptr;
 }
 
 // A pattern that re.compile was given, or a text with flags.
-const RE2* pattern_of(Ref value, Ref flags) {
+const RE2* pattern_of(Ref value, Ref flags, bool wider) {
   if (Instance* known = pattern_in(value)) {
     value = known->names.get("pattern");
     flags = known->names.get("flags");
@@ -105,7 +131,8 @@ const RE2* pattern_of(Ref value, Ref flags) {
   const auto* text = as<Str>(value, Type::kStr);
   const auto* number = as<Int>(flags, Type::kInt);
   if (!text || (flags && !number)) return nullptr;
-  return compiled(text->text, number ? number->value : 0);
+  const int64_t bits = number ? number->value : 0;
+  return wider ? compiled(without_lookaround(text->text), bits) : compiled(text->text, bits);
 }
 
 struct Call {
@@ -115,8 +142,9 @@ struct Call {
 using Groups = std::vector<re2::StringPiece>;  // the whole first
 
 // Of `re.match(pattern, text, flags=0)`, and of `pattern.match(text)`: self is the pattern then.
-// The text is the last of `count` arguments. Nothing: not known.
-std::optional<Call> read_call(Ref self, const A& a, size_t count) {
+// The text is the last of `count` arguments. Nothing: not known. `wider`: what the pattern looks
+// for around itself is left out.
+std::optional<Call> read_call(Ref self, const A& a, size_t count, bool wider = false) {
   const bool is_method = pattern_in(self) != nullptr;
   const size_t shift = is_method ? 0 : 1, text = count - 1;
   Ref flags = nullptr;
@@ -130,7 +158,7 @@ std::optional<Call> read_call(Ref self, const A& a, size_t count) {
   if (a.open || a.positional.size() != count + shift + (has_flags ? 1 : 0)) return std::nullopt;
   const auto* given = as<Str>(a.get(text + shift), Type::kStr);
   if (!given || given->text.size() > kMostText || !is_plain(given->text)) return std::nullopt;
-  const RE2* pattern = pattern_of(is_method ? self : a.get(0), flags);
+  const RE2* pattern = pattern_of(is_method ? self : a.get(0), flags, wider);
   return pattern ? std::optional(Call{pattern, given->text}) : std::nullopt;
 }
 
@@ -153,13 +181,15 @@ Ref make_match(I& in, const Call& call, const Groups& groups) {
 }
 
 Ref match(I& in, Ref self, const A& a, RE2::Anchor anchor) {
-  const auto call = read_call(self, a, 1);
+  auto call = read_call(self, a, 1);
+  const bool is_wider = !call.has_value();
+  if (is_wider) call = read_call(self, a, 1, true);
   if (!call) return in.opaque();
   const int count = call->pattern->NumberOfCapturingGroups() + 1;
   Groups groups(static_cast<size_t>(count));
   const re2::StringPiece text(call->text.data(), call->text.size());
   if (!call->pattern->Match(text, 0, text.size(), anchor, groups.data(), count)) return in.none();
-  return make_match(in, *call, groups);
+  return is_wider ? in.opaque() : make_match(in, *call, groups);
 }
 
 Ref re_match(I& in, Ref self, const A& a) {

@@ -131,15 +131,17 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
     return custom;
   }
   if (raised_) return nullptr;
-  if (package && (package->spec.kind == ModuleKind::kNative || package->open) &&
-      !package->spec.is_package()) {
+  if (package && package->may_have_more() && !package->spec.is_package()) {
     // Native code makes submodules of its own (torch._C._autograd).
     Ref value = opaque(name);
     dict_set(sys_modules_, name, value);
     return value;
   }
   note_sought(PlanEvent::kMissing, name);
-  return raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
+  raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
+  if (auto* error = as<Instance>(raised_->value, Type::kInstance))
+    error->names["name"] = string(name);
+  return nullptr;
 }
 
 // A package that code put into sys.modules: what is in its __path__ is found there, or in that of
@@ -184,6 +186,9 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
     Instance* instance = as<Instance>(item, Type::kInstance);
     Class* type = instance ? instance->of : as<Class>(item, Type::kClass);
     Ref method = type ? class_attribute(type, "find_spec") : nullptr;
+    // Python before 3.12 asks so who has no other way (six).
+    const bool gives_loader = type && !method && finder_.interpreter().minor < 12;
+    if (gives_loader) method = class_attribute(type, "find_module");
     if (!method) continue;
     // What it imports may import the name once more (setuptools' distutils). A finder that never
     // ends so has means of its own against it, which may be unknown here.
@@ -192,8 +197,17 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
     if (std::count(asked_finders_.begin(), asked_finders_.end(), question) >= kMostAtOnce) continue;
     asked_finders_.push_back(question);
     const uint64_t guesses = guesses_;
-    Ref spec = call(bind_method(method, instance, type),
-                    Arguments(arena_, {string(name), search ? search : none_, none_}));
+    Arguments arguments(arena_, {string(name), search ? search : none_});
+    if (!gives_loader) arguments.positional.push_back(none_);
+    returned_in_doubt_ = false;
+    Ref spec = call(bind_method(method, instance, type), arguments);
+    // It may have returned before, without one.
+    if (spec && spec->type == Type::kInstance && returned_in_doubt_) spec = opaque_;
+    if (spec && spec->type == Type::kInstance && gives_loader) {
+      Instance* described = instance_of("ModuleSpec");
+      described->names["loader"] = spec;
+      spec = described;
+    }
     asked_finders_.pop_back();
     if (!spec) {
       clear_raised();
@@ -417,7 +431,19 @@ Ref Interpreter::run_text(std::string_view code, Dict* names) {
   if (names)
     for (const auto& [name, value] : module->names)
       if (!name.starts_with("__")) dict_set(names, name, value);
+  if (names && module->may_have_more()) names->open_all();
   return result;
+}
+
+Ref Interpreter::evaluate_text(std::string_view code) {
+  constexpr size_t kMostCode = 1 << 16;
+  if (code.size() > kMostCode) return opaque_;
+  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(std::string(code), arena_));
+  made_bytes_ += code.size();
+  const Block block = syntax->module();
+  if (!syntax->errors().empty() || block.size() != 1 || block[0]->kind != StmtKind::kExpression)
+    return opaque_;
+  return evaluate(*block[0]->exprs[0]);
 }
 
 Ref Interpreter::run_module(Module* module) {
@@ -556,7 +582,9 @@ Ref Interpreter::load_native(Module* module) {
     raised_->refused = true;
     return nullptr;
   }
-  module->open = true;
+  module->natives.push_back(module);
+  native_opens_[module->spec.path] = plan_.opens.size() - 1;
+  native_modules_.push_back(module);
   native_paths_[module->spec.name] = module->spec.path;
   install_values(module);
   const NativeStrings* strings = strings_of(module->spec);
@@ -575,6 +603,9 @@ Ref Interpreter::load_native(Module* module) {
     } else if (!import_dotted(wanted.name)) {
       clear_raised();
     }
+    // What it is, that one may be: mypyc's modules are made in a library of several.
+    if (Module* other = as<Module>(loaded_module(wanted.name), Type::kModule))
+      module->add_natives(*other);
   }
   for (const std::string& own : own_submodules(*strings, module->spec))
     if (!loaded_module(own)) dict_set(sys_modules_, own, opaque(own));
@@ -618,13 +649,14 @@ Ref Interpreter::submodule_of_replaced(Ref value, std::string_view name) {
   return finder_.find(full, search_of(package, *own)) ? import_dotted(full) : nullptr;
 }
 
-bool Interpreter::is_unawaited_import() const {
+bool Interpreter::is_unawaited_failure() const {
+  if (raised_->certain) return !expects(raised_->type->name);
   if (!raised_is("ImportError") || expects("ImportError")) return false;
   return !raised_->type || !expects(raised_->type->name);
 }
 
 Ref Interpreter::forgive_import(Ref name) {
-  if (!name || !name->doubted || !is_unawaited_import() || raised_->refused) return nullptr;
+  if (!name || !name->doubted || !is_unawaited_failure() || raised_->refused) return nullptr;
   clear_raised();
   undecided("the name of a module that is imported");
   return opaque();
@@ -633,9 +665,11 @@ Ref Interpreter::forgive_import(Ref name) {
 // Where the import of a submodule fails, and nobody expects that: whether native code, of which the
 // package took all names, may have given it this one, so that no submodule is sought (OCP.TopoDS).
 bool Interpreter::may_be_native_name(const Module& package, std::string_view name) {
-  if (!package.native || !is_unawaited_import() || raised_->refused) return false;
-  FileStrings* strings = strings_in(package.native->spec.path);
-  return strings && strings->has(name);
+  if (!is_unawaited_failure() || raised_->refused) return false;
+  return std::any_of(package.natives.begin(), package.natives.end(), [&](const Module* native) {
+    FileStrings* strings = strings_in(native->spec.path);
+    return strings && strings->has(name);
+  });
 }
 
 Ref Interpreter::import_from(Ref value, std::string_view name) {
@@ -670,7 +704,8 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
   }
   if (found) return found;
   if (Ref known = loaded_module(full)) return known;
-  if (module->open) {
+  if (may_have(*module, name, "ImportError") ||
+      (!expects("ImportError") && is_given_names(*module))) {
     Ref made = opaque(module->spec.name, name);
     // It may be a submodule that native code has made, which programs look for in sys.modules
     // (open3d gives them other names).

@@ -36,6 +36,11 @@ class NativeLoader {
   virtual std::optional<bool> has_symbol(size_t /*open*/, std::string_view /*name*/) {
     return std::nullopt;
   }
+  // Paths of what the open of this number gave and of all libraries that it needs. Nothing: not
+  // known.
+  virtual std::optional<std::vector<std::string>> closure_of(size_t /*open*/) {
+    return std::nullopt;
+  }
 };
 
 enum class OpenCause : uint8_t {
@@ -170,8 +175,9 @@ struct PlannedRun {
   // Errors that the program would raise and not catch, by what is known; it was followed further,
   // because a gap in what is known is likelier.
   std::vector<Undecided> raises;
-  std::string failure;       // "ModuleNotFoundError: No module named 'x'": ends the program
-  std::string failure_file;  // where it was raised
+  std::string failure;        // "ModuleNotFoundError: No module named 'x'": ends the program
+  std::string failure_cause;  // likewise the error that it was raised for, in its handler
+  std::string failure_file;   // where it was raised
   uint32_t failure_line = 0;
   bool failure_declared = false;  // by a check of versions in the program itself
   bool failure_is_exit = false;   // no error: a module asks for the end of the process

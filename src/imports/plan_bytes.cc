@@ -73,6 +73,7 @@ void visit_plan(Way& way, Whole& plan) {
   visit_list(way, plan.undecided);
   visit_list(way, plan.raises);
   way.text(plan.failure);
+  way.text(plan.failure_cause);
   way.text(plan.failure_file);
   way.number(plan.failure_line);
   way.number(plan.failure_declared);

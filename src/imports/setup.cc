@@ -78,7 +78,8 @@ constexpr std::string_view kInternalTypes[] = {
     "Loader",       "FileFinder",  "PackageNotFoundError",
     "namespace",    "File",        "Frame",
     "Distribution", "Requirement", "SpecifierSet",
-    "PathFinder",   "CFuncPtr"};
+    "PathFinder",   "CFuncPtr",    "Executor",
+    "Future",       "EventLoop",   "coroutine"};
 
 }  // namespace
 
@@ -126,8 +127,7 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
     static_cast<Class*>(internal_[name])->open = true;
   path_finder_ = instance_of("PathFinder");
   meta_path_->items.push_back(path_finder_);
-  for (const char* name : {"IOError", "EnvironmentError", "WindowsError"})
-    builtins_[name] = builtins_["OSError"];
+  for (const char* name : {"IOError", "EnvironmentError"}) builtins_[name] = builtins_["OSError"];
   static_cast<Class*>(builtins_["bool"])->bases.push_back(static_cast<Class*>(builtins_["int"]));
   for (const ModelRow* row : models_of("builtins"))
     builtins_[row->name.substr(row->name.rfind('.') + 1)] = make<Model>(row->name, row->function);
@@ -351,7 +351,7 @@ void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   if (is_key(key)) {
     dict->items[key] = value;
   } else {
-    dict->open = true;
+    dict->open_all();
   }
   if (const std::string_view* name = dict->variables_of ? text_of(key) : nullptr)
     set_variable(*dict->variables_of, *name, value);
@@ -391,8 +391,6 @@ Dict* Interpreter::variables_of(Module* module) {
   for (const auto& [name, value] : module->names) dict_set(dict, name, value);
   dict->open = true;
   dict->variables_of = module;
-  // Whoever asks for it, writes to it; but *-nspkg.pth files add to the __path__ in it only.
-  module->open |= module->spec.kind != ModuleKind::kNamespace;
   return dict;
 }
 
@@ -400,18 +398,29 @@ void Interpreter::dict_update(Dict* dict, Ref other) {
   if (const Dict* added = as<Dict>(other, Type::kDict)) {
     if (added != dict)
       for (const auto& [key, value] : added->items) dict_set(dict, key, value);
-    dict->open |= added->open;
+    if (added->open || (added->partial && dict->variables_of)) dict->open_all();
+    dict->partial |= added->partial;
+    return;
+  }
+  // A class of the program's own that has keys: each is there, with a value that is not known.
+  if (Instance* mapping = as<Instance>(other, Type::kInstance);
+      mapping && class_attribute(mapping->of, "__getitem__")) {
+    Ref keys = iterated(mapping);
+    clear_raised();
+    const auto known = keys && keys != mapping ? elements(keys) : std::nullopt;
+    if (!known || sequence_of(keys)->open) dict->open_all();
+    for (Ref key : known.value_or(std::span<const Ref>())) dict_set(dict, key, opaque());
     return;
   }
   const auto pairs = other ? elements(other) : std::nullopt;
   const Sequence* list = sequence_of(other);
-  dict->open |= !pairs || (list && list->open);
+  if (!pairs || (list && list->open)) dict->open_all();
   for (Ref pair : pairs.value_or(std::span<const Ref>())) {
     const Sequence* parts = sequence_of(pair);
     if (parts && !parts->open && parts->items.size() == 2)
       dict_set(dict, parts->items[0], parts->items[1]);
     else
-      dict->open = true;
+      dict->open_all();
   }
 }
 
@@ -672,21 +681,20 @@ void Interpreter::conclude() {
     plan_.problems.push_back("the program asks for more work on import than the plan may do");
   const std::optional<Raised> end = ended_ ? ended_ : raised_;
   if (!end || exhausted()) return;
-  std::string words = end->message;
-  if (!ended_) {
-    words = end->type ? end->type->name : "an exception";
-    if (!end->message.empty()) words += ": " + end->message;
-  }
+  std::string words = ended_ ? end->message : text_of_error(*end);
   if (ends_by_exit() && is_own_exit()) {
     plan_.undecided.push_back({end->file, end->line, "the program ends here: " + words});
     return;
   }
   plan_.failure = std::move(words);
+  plan_.failure_cause = end->cause;
   plan_.failure_file = end->file;
   plan_.failure_line = end->line;
   plan_.failure_declared = end->declared;
   plan_.failure_is_exit = ends_by_exit();
-  if (raised_is("ModuleNotFoundError")) plan_.importable = finder_.names_in(finder_.path());
+  const bool is_missing =
+      raised_is("ModuleNotFoundError") || plan_.failure_cause.starts_with("ModuleNotFoundError");
+  if (is_missing) plan_.importable = finder_.names_in(finder_.path());
 }
 
 Plan Interpreter::run() {

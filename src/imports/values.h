@@ -82,6 +82,8 @@ struct Str : Value {  // kStr, kBytes, kPath, kVersion
 struct Sequence : Value {  // kTuple, kList, kSet
   List items;
   bool open = false;  // more items than these may be there
+  // A skipped branch may have added some, which most do not: for whether a module lacks a name.
+  bool partial = false;
   Sequence(Arena& arena, Type kind) : Value(kind), items(&arena) {}
 };
 
@@ -96,9 +98,10 @@ struct Module;
 
 struct Dict : Value {
   OrderedTable<Ref, Ref, KeyTraits> items;  // all of them are keys in the sense of is_key
-  bool open = false;
-  Module* variables_of = nullptr;  // what is put into it is a variable of this module too
-  Ref factory = nullptr;           // of a defaultdict
+  bool open = false, partial = false;       // as of sequences
+  Module* variables_of = nullptr;           // what is put into it is a variable of this module too
+  void open_all();                          // that module too
+  Ref factory = nullptr;                    // of a defaultdict
   explicit Dict(Arena& arena) : Value(Type::kDict), items(arena) {}
 };
 
@@ -107,13 +110,27 @@ struct Module : Value {
   const ModuleSpec& spec;    // the interpreter's
   std::string_view package;  // __package__
   Namespace names;
-  // Names that we do not know of may be there: native code, a star import of such, globals().
+  // Names that we do not know of may be there: globals(), setattr() of what is not known.
   bool open = false;
   State state = kFresh;
   const Syntax* syntax = nullptr;
-  const Module* native = nullptr;  // of which all names were taken
-  Module(Arena& arena, const ModuleSpec& found) : Value(Type::kModule), spec(found), names(arena) {}
+  // Those of native modules may be there: it is one, or takes all names of one.
+  std::pmr::vector<const Module*> natives;
+  std::pmr::vector<std::string_view> refused;  // names that its __getattr__ takes away
+  Module(Arena& arena, const ModuleSpec& found)
+      : Value(Type::kModule), spec(found), names(arena), natives(&arena), refused(&arena) {}
+  bool may_have_more() const { return open || !natives.empty(); }
+  void add_natives(const Module& other) {
+    for (const Module* native : other.natives)
+      if (std::find(natives.begin(), natives.end(), native) == natives.end())
+        natives.push_back(native);
+  }
 };
+
+inline void Dict::open_all() {
+  open = true;
+  if (variables_of) variables_of->open = true;
+}
 
 // Variables of a module, a function call or a class body. Not movable.
 struct Scope {
@@ -277,6 +294,11 @@ inline void open_if_empty(Ref value) {
   if (auto* items = as<Dict>(value, Type::kDict)) items->open |= items->items.empty();
   for (const Type type : {Type::kList, Type::kSet})
     if (auto* items = as<Sequence>(value, type)) items->open |= items->items.empty();
+}
+// Not code: in a class, each instance may have a value of its own in its place.
+inline bool is_data(Ref value) {
+  return value->type != Type::kFunction && value->type != Type::kModel &&
+         value->type != Type::kMethod && value->type != Type::kClass;
 }
 inline Sequence* sequence_of(Ref value) {
   if (!value) return nullptr;

@@ -62,4 +62,13 @@ std::optional<bool> PlannedProcess::has_symbol(size_t open, std::string_view nam
   return open < results.size() ? simulation_.has_symbol(results[open], name) : std::nullopt;
 }
 
+std::optional<std::vector<std::string>> PlannedProcess::closure_of(size_t open) {
+  const auto& results = simulation_.results();
+  if (open >= results.size() || results[open].object == kNone) return std::nullopt;
+  std::vector<std::string> paths;
+  for (const ObjectId id : simulation_.objects()[results[open].object].search_list)
+    paths.push_back(simulation_.images()[simulation_.objects()[id].image].path);
+  return paths;
+}
+
 }  // namespace cohabit::sim

@@ -28,6 +28,7 @@ class PlannedProcess : public python::NativeLoader {
   std::optional<std::string> open(const std::optional<std::string>& name, int flags,
                                   const std::string& caller) override;
   std::optional<bool> has_symbol(size_t open, std::string_view name) override;
+  std::optional<std::vector<std::string>> closure_of(size_t open) override;
   const std::vector<LoaderCall>& calls() const { return calls_; }
   const Simulation& simulation() const { return simulation_; }
 

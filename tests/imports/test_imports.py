@@ -805,6 +805,112 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "app.py": "import json, os\nwith open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'c.json')) as f:\n"
                   "    for row in json.load(f)['load']:\n        __import__(row['name'])\n",
         "c.json": '{"load": [{"name": "m_a"}, {"name": "m_b"}]}', "m_a.py": "", "m_b.py": ""},
+    "an attribute that a module does not have": {
+        "app.py": "import m_pkg, inspect\nm_pkg.there\ninspect.signature\nm_pkg.gone\nimport m_x\n",
+        "m_pkg.py": "from math import *\nthere = globals().get('x')\nx = globals()['there']\ndef later():\n    return x in globals()\n",
+        "m_x.py": ""},
+    "a name that a native module does not have": {
+        "app.py": "from math import sqrt\nimport m_a\nfrom math import gone_from_math\nimport m_x\n", "m_a.py": "", "m_x.py": ""},
+    "a name that is asked for where it may be missing": {
+        "app.py": "import math, collections\nimport m_own as own\nfor module in (math, collections, own):\n"
+                  "    if hasattr(module, 'gone_name'):\n        import m_x\n"
+                  "    if getattr(module, 'gone_name', None):\n        import m_x\n"
+                  "    try:\n        module.gone_name\n    except AttributeError:\n        import m_a\n"
+                  "try:\n    from math import gone_name\nexcept ImportError:\n    import m_b\nimport m_c\n",
+        "m_own.py": "from math import *\n", "m_x.py": "", "m_a.py": "", "m_b.py": "", "m_c.py": ""},
+    "a name that a package takes away": {
+        "app.py": "import m_pkg\nm_pkg.fine\nif hasattr(m_pkg, 'gone'):\n    import m_x\nimport m_a\nm_pkg.gone\nimport m_x\n",
+        "m_pkg.py": "import os\nfor name in os.popen('echo fine').read().split():\n    globals()[name] = 1\n_gone = {'gone': 'use m_other'}\n"
+                    "def __getattr__(name):\n    if name in _gone:\n        raise AttributeError(_gone[name])\n"
+                    "    raise AttributeError('no ' + name)\n",
+        "m_a.py": "", "m_x.py": ""},
+    "names that functions give to modules": {
+        "app.py": "import m_own, m_other, m_loop, m_from, m_table, m_given\nm_own.made\nm_other.made\nm_other.more\nm_loop.made\nm_from.made\n"
+                  "m_table.made\nm_given.made\nimport m_a\n",
+        # None of these is seen: what `unknown` gives is not known.
+        "m_unknown.py": "import os\nunknown = os.popen('echo made').read().split()\n",
+        "m_own.py": "import sys\nfrom m_unknown import unknown\ndef give(name):\n    globals()[name] = 1\nsys.exc_info\n"
+                    "for one in unknown:\n    give(one)\n",
+        "m_other.py": "import sys\nfrom m_unknown import unknown\nme = sys.modules[__name__]\nfor one in unknown:\n    setattr(me, one, 1)\n"
+                      "if unknown:\n    import m_other\n    m_other.__dict__['more'] = 1\n",
+        "m_loop.py": "from m_unknown import unknown\nnames = {'known': 1}\nfor one in unknown:\n    names[one] = 1\n"
+                     "for name in names:\n    globals()[name] = names[name]\n",
+        "m_from.py": "from m_unknown import unknown\nnames = {}\nexec('\\n'.join(one + ' = 1' for one in unknown), names)\nglobals().update(names)\n",
+        "m_table.py": "from m_unknown import unknown\nclass Table(dict):\n    pass\nglobals().update(Table((one, 1) for one in unknown))\n",
+        "m_given.py": "import m_gives\nm_gives.fill(globals())\n",
+        "m_gives.py": "from m_unknown import unknown\ndef fill(variables):\n    for one in unknown:\n        variables[one] = 1\n",
+        "m_a.py": ""},
+    "names that a mapping of one's own has": {
+        "app.py": "import m_pkg\nm_pkg.b\nimport m_a\nm_pkg.gone\n",
+        "m_pkg.py": "from collections.abc import Mapping\nclass Known(Mapping):\n    def __init__(self, all):\n        self.all = all\n"
+                    "    def __getitem__(self, key):\n        return self.all[key]\n    def __iter__(self):\n        return iter(self.all)\n"
+                    "    def __len__(self):\n        return len(self.all)\nknown = Known({'a': 1, 'b': 2})\nglobals().update(known)\n",
+        "m_a.py": ""},
+    "names that a comprehension binds": {
+        "app.py": "import os\ndef search(names):\n    if [found := name for name in names if name != 'x']:\n        __import__(found)\n"
+                  "    if any((first := name) for name in names):\n        return first\nif search(['y', 'm_a', 'x']) == 'x':\n    import m_x\n"
+                  "sizes = [size for name in os.listdir('/proc/self') if (size := len(name)) > 1]\nimport app\napp.size\nimport m_b\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
+    "patterns that look around": {
+        "app.py": "import re\nlegacy = re.compile(r'm_\\.(\\w+)\\.[)\\]](?!old_(a|b[)]))(?<=[)])(\\w+)_fast')\n"
+                  "if legacy.fullmatch('m_x') is not None or re.match('(?=m_x)a', 'b'):\n    import m_x\nimport m_a\n"
+                  "if not re.match('m_(?!x)', 'm_x'):\n    import m_a\n", "m_x.py": "", "m_a.py": ""},
+    "a finder that looks for a pattern": {
+        "app.py": "import re, sys\nfrom importlib.machinery import ModuleSpec\nold = re.compile(r'm_pkg\\.(?!new_)(\\w+)_old')\ndef new_name(name):\n"
+                  "    if (found := old.fullmatch(name)) is not None:\n        return 'm_a'\n    return None\nclass Finder:\n"
+                  "    def find_spec(self, name, path=None, target=None):\n        new = new_name(name)\n        if new is None:\n            return None\n"
+                  "        return ModuleSpec(name, self, loader_state=new)\nsys.meta_path.append(Finder())\nimport m_a\nimport m_gone\n",
+        "m_a.py": ""},
+    "members of an enumeration": {
+        "app.py": "import m_pkg\nm_pkg.RED\nif m_pkg.names == ['RED', 'BLUE']:\n    import m_a\nfrom m_pkg import GREEN\n",
+        "m_pkg.py": "import enum, sys\nclass Color(enum.IntEnum):\n    RED = 1\n    BLUE = 2\n    def paint(self):\n        pass\n"
+                    "module, names = sys.modules[__name__], []\nfor color in Color:\n    setattr(module, color.name, color.value)\n"
+                    "    names.append(color.name)\n",
+        "m_a.py": ""},
+    "a star import of what takes its own names": {
+        "app.py": "from m_pkg import sqrt, own\nimport m_a\nfrom m_pkg import gone_name\n",
+        "m_pkg.py": "from m_inner import *\n",
+        "m_inner.py": "from math import *\nown = 1\n__all__ = [name for name in dir() if not name.startswith('_')]\n", "m_a.py": ""},
+    "a module that is missing for another error": {
+        "app.py": "import m_a\nimport m_b\n", "m_a.py": "",
+        "m_b.py": "class NotThere(Exception):\n    pass\ndef check():\n    try:\n        import m_gone\n    except ImportError as error:\n"
+                  "        raise NotThere('install m_gone') from error\ncheck()\nimport m_x\n", "m_x.py": ""},
+    "a module that refuses": {
+        "app.py": "import m_a\nimport m_b\n", "m_a.py": "",
+        "m_b.py": "import os\nif 'M_SET' in os.environ:\n    raise RuntimeError('not with M_SET')\nimport m_x\n", "m_x.py": ""},
+    "refusals that are caught": {
+        "app.py": "try:\n    import m_a\nexcept ValueError:\n    import m_b\ntry:\n    import m_c\nexcept Exception:\n    import m_d\n"
+                  "try:\n    import m_e\nexcept AttributeError:\n    import m_f\n",
+        "m_a.py": "try:\n    import m_gone\nexcept ImportError:\n    raise ValueError('m_gone')\n", "m_b.py": "",
+        "m_c.py": "raise RuntimeError('no')\n", "m_d.py": "", "m_e.py": "import collections\ncollections.Gone\nimport m_x\n", "m_f.py": "", "m_x.py": ""},
+    "which module is missing": {
+        "app.py": "def try_one(name):\n    try:\n        __import__(name)\n    except ImportError as error:\n        if error.name != 'm_gone':\n"
+                  "            raise\ntry_one('m_gone')\ntry_one('m_a')\ntry_one('m_other_gone')\nimport m_x\n", "m_a.py": "", "m_x.py": ""},
+    "coroutines": {
+        "app.py": "import asyncio\nasync def inner(name):\n    return __import__(name)\nasync def main(first, *, second):\n    await inner(first)\n"
+                  "    found = await asyncio.gather(inner(second), inner('m_c'))\n    task = asyncio.create_task(inner('m_d'))\n    await task\n"
+                  "    async with Manager() as manager:\n        import m_e\nclass Manager:\n    async def __aenter__(self):\n        return self\n"
+                  "    async def __aexit__(self, *error):\n        pass\nunused = main('m_x', second='m_x')\nunused.close()\n"
+                  "asyncio.run(main('m_a', second='m_b'))\nloop = asyncio.new_event_loop()\nloop.run_until_complete(inner('m_f'))\nloop.close()\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_e.py": "", "m_f.py": "", "m_x.py": ""},
+    "a coroutine that fails": {
+        "app.py": "import asyncio\nasync def main():\n    import m_a\n    import m_gone\nasyncio.run(main())\nimport m_x\n", "m_a.py": "", "m_x.py": ""},
+    "threads": {
+        "app.py": "import threading\ndef work(name, then=None):\n    __import__(name)\n    if then:\n        __import__(then)\n"
+                  "def run(thread):\n    thread.start()\n    thread.join()\nrun(threading.Thread(target=work, args=('m_a',), kwargs={'then': 'm_b'}))\n"
+                  "class Own(threading.Thread):\n    def run(self):\n        import m_c\nrun(Own())\n"
+                  "def fail():\n    import m_gone\nthreading.excepthook = lambda *args: None\nrun(threading.Thread(target=fail))\n"
+                  "threading.Thread(target=work, args=('m_x',))\nimport m_d\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_x.py": ""},
+    "executors": {
+        "app.py": "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(1) as pool:\n    future = pool.submit(__import__, 'm_a')\n"
+                  "    future.result()\n    for module in pool.map(__import__, ['m_b', 'm_c']):\n        pass\nimport m_d\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": ""},
+    "reduce and eval": {
+        "app.py": "import functools\ndef join(sum, name):\n    __import__(name)\n    return sum + name\n"
+                  "if functools.reduce(join, ['m_a', 'm_b'], '') == 'm_am_b':\n    import m_c\ndef inner(name):\n    return eval('__import__(name)')\n"
+                  "inner('m_d')\nif eval(' 1 + 1') == 2:\n    import m_e\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_e.py": ""},
 }
 
 # The first finder on sys.meta_path is asked for every module that is not loaded yet.
@@ -936,6 +1042,7 @@ def test_no_name_of_the_standard_library_is_missing(cohabit: str, tmp_path: Path
     names = json.loads(ask([sys.executable, "-c", NAMES], tmp_path).splitlines()[-1])
     assert sum(map(len, names.values())) > 100
     text = "".join(f"from {module} import {', '.join(of_it)}\n" for module, of_it in names.items() if of_it)
+    text += "".join(f"import {module}\n" + "".join(f"{module}.{one}\n" for one in of_it) for module, of_it in names.items())
     write({"app.py": text}, tmp_path)
     plan_file = tmp_path / "plan.json"
     ask([cohabit, "doctor", sys.executable, "--imports", "app", "--plan", str(plan_file)], tmp_path)

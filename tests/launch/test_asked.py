@@ -28,14 +28,15 @@ def orders(cohabit: str, env: Env) -> dict[str, str]:
 
 
 def test_what_was_asked_for_is_looked_at(cohabit: str, env: Env) -> None:  # noqa: F811
-    """Not what comes along, nor what another that was asked for names, in an extra too."""
+    """Not what comes along, nor what another that was asked for requires; what it names in an extra, only if it is a part of it."""
     distribution(env, "good-package", {"good_package/__init__.py": "", "tests/__init__.py": ""}, requires="helper")
     distribution(env, "Broken", {"broken.py": "import nothing_of_this_name\n", "_broken.py": ""},
-                 requires="part; extra == 'more'")
+                 requires="broken-part; extra == 'more'\nRequires-Dist: other; extra == 'more'")
     distribution(env, "helper", {"helper.py": ""})
-    distribution(env, "part", {"part.py": "raise ImportError('import broken first')\n"})
+    distribution(env, "broken_part", {"broken_part.py": "raise ImportError('import broken first')\n"})
+    distribution(env, "Other", {"other.py": "import sys\n"})
     distribution(env, "along", {"along.py": "import nothing_either\n"}, asked=False)
-    assert orders(cohabit, env) == {"good_package": "sound", "broken": "unsound"}
+    assert orders(cohabit, env) == {"good_package": "sound", "broken": "unsound", "other": "sound"}
 
 
 def test_the_module_that_has_most_files(cohabit: str, env: Env) -> None:  # noqa: F811

@@ -59,6 +59,43 @@ def test_no_error_and_few_warnings(name: str, cohabit: str) -> None:
         assert all(one["verdict"] != "unsound" for one in report["orders"]), report["orders"]
 
 
+NAMES = """
+import json, keyword, sys, types
+for name in sys.argv[1:]:
+    __import__(name)
+names = {}
+for full, module in list(sys.modules.items()):
+    parts = full.split(".")
+    at = sys.modules.get(parts[0])
+    for part in parts[1:]:
+        at = getattr(at, part, None)
+    # Cython puts modules there that nobody can import by that name.
+    if at is not module or type(module) is not types.ModuleType or parts[0].startswith(("_", "cython")):
+        continue
+    names[full] = [one for one in vars(module) if one.isidentifier() and not keyword.iskeyword(one) and one[0] != "_"]
+print(json.dumps(names))
+"""
+
+
+@pytest.mark.parametrize("name", ["functional", "boosting", "media", "geography", "tables", "sequences"])
+def test_no_name_that_is_there_is_missing(name: str, cohabit: str, tmp_path: Path) -> None:
+    """What modules really have after their import is there in the plan, asked for as an attribute and by `from`."""
+    home, imports = home_of(name), HEALTHY[name][1].split()
+    asked = real.run([str(home / "bin/python"), "-W", "ignore", "-c", NAMES, *imports])
+    assert asked.returncode == 0, asked.stderr[-2000:]
+    names = json.loads(asked.stdout.splitlines()[-1])
+    assert sum(map(len, names.values())) > 5000
+    lines = [f"import {module}" for module in imports]
+    for module, of_it in names.items():
+        lines += [f"import {module}", *(f"{module}.{one}\nfrom {module} import {one} as found" for one in of_it)]
+    (tmp_path / "app.py").write_text("\n".join(lines) + "\n")
+    plan = tmp_path / "plan.json"
+    ended = real.run([cohabit, "doctor", str(home), str(tmp_path / "app.py"), "--plan", str(plan)])
+    assert ended.returncode in (0, 1), ended.stderr[-2000:]
+    planned = json.loads(plan.read_text())
+    assert planned["failure"] is None and not planned["problems"]
+
+
 def test_copies_that_are_alike(cohabit: str) -> None:
     """paddle 3.0.0 exports zlib 1.2.11, and splits the system's 1.2.13, whose members lie at the same places: what is compressed by
     both comes back. (Its 1.2.8 of release 2.6.2 does not: test_fix.py.)"""

@@ -65,8 +65,9 @@ std::string what_happens(const python::Plan& plan) {
 }
 
 Help what_to_see(const python::Plan& plan) {
-  if (const std::string module = missing_module(plan.failure); !module.empty())
-    return {how_to_bring(plan, module), "", Safety::kManual};
+  std::string module = missing_module(plan.failure);
+  if (module.empty()) module = missing_module(plan.failure_cause);
+  if (!module.empty()) return {how_to_bring(plan, module), "", Safety::kManual};
   const std::string line = plan.failure_file.starts_with('/')
                                ? fmt::format("line {} of {}", plan.failure_line, plan.failure_file)
                                : "that line";
@@ -93,6 +94,8 @@ std::vector<Finding> check(const Case& examined) {
                      plan.failure_line),
          "", plan.failure_file, -1, -1, ""});
   }
+  if (!plan.failure_cause.empty())
+    finding.evidence.push_back(fact("raised", "raised for " + plan.failure_cause));
   for (Library& library : named_distributions(examined, plan.failure))
     finding.libraries.push_back(std::move(library));
   finding.help.push_back(what_to_see(plan));
@@ -162,11 +165,11 @@ const Rule kPy302 = {
     "it\n"
     "  `import paddle` ends with ModuleNotFoundError: No module named 'setuptools'.",
     "  Install what is missing, or the version that the importing module was written for.",
-    "  Other errors (TypeError, AttributeError) are not predicted, but for those that a module "
-    "raises, or\n"
-    "  asserts against, because of a version (`declared`). What only a running program knows is "
-    "taken the\n"
-    "  way that raises nothing.",
+    "  Other errors are predicted where a module raises them itself: at its own level, where an "
+    "import\n"
+    "  has failed, or because of a version (`declared`); and an AttributeError of a module that "
+    "certainly\n"
+    "  has no such name. What only a running program knows is taken the way that raises nothing.",
     check,
 };
 

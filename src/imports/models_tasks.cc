@@ -1,0 +1,180 @@
+// What runs beside the code that starts it: threads, executors, coroutines. Here it runs at once,
+// where it is started; what it raises stays with it.
+#include "imports/models.h"
+
+namespace cohabit::python {
+namespace {
+
+using I = Interpreter;
+using A = Arguments;
+
+// function(*args, **kwargs), of values that are a tuple and a dictionary.
+Arguments unpacked(I& in, Ref positional, Ref keywords) {
+  Arguments result(in.arena());
+  const auto items = positional ? in.elements(positional) : std::nullopt;
+  const Sequence* list = sequence_of(positional);
+  result.open = (positional && !items) || (list && list->open);
+  for (Ref item : items.value_or(std::span<const Ref>())) result.positional.push_back(item);
+  if (const auto* dict = as<Dict>(keywords, Type::kDict))
+    for (const auto& [key, value] : dict->items)
+      if (const std::string_view* name = text_of(key)) result.keywords.emplace_back(*name, value);
+  return result;
+}
+
+// Null only where the whole process ends by it.
+Ref run_aside(I& in, Ref callee, const Arguments& arguments) {
+  if (!callee) return in.opaque();
+  const I::Catching catching(in, {""}, true);
+  Ref result = in.call(callee, arguments);
+  if (result) return result;
+  if (in.has_ended()) return nullptr;
+  in.clear_raised();
+  return in.opaque();
+}
+
+// start_new_thread(function, args, kwargs)
+Ref start_thread(I& in, Ref, const A& a) {
+  if (!run_aside(in, a.get(0), unpacked(in, a.get(1), a.get(2)))) return nullptr;
+  return in.opaque();
+}
+
+// start_joinable_thread(function, handle, daemon)
+Ref start_joinable(I& in, Ref, const A& a) {
+  return run_aside(in, a.get(0, "function"), {}) ? in.opaque() : nullptr;
+}
+
+Ref executor_new(I& in, Ref, const A&) {
+  return in.instance_of("Executor");
+}
+
+Ref future_of(I& in, Ref result) {
+  Instance* future = in.instance_of("Future");
+  future->names["result"] = result;
+  return future;
+}
+
+// submit(function, *args, **kwargs)
+Ref executor_submit(I& in, Ref, const A& a) {
+  Arguments rest(in.arena());
+  rest.add(a, 1);
+  Ref result = run_aside(in, a.get(0), rest);
+  return result ? future_of(in, result) : nullptr;
+}
+
+// map(function, *iterables): of one iterable; others are not known.
+Ref executor_map(I& in, Ref, const A& a) {
+  Ref items = a.positional.size() == 2 ? in.iterated(a.get(1)) : nullptr;
+  if (in.raised()) return nullptr;
+  const auto known = items ? in.elements(items) : std::nullopt;
+  if (!known) return in.opaque();
+  const std::vector<Ref> each(known->begin(), known->end());
+  Sequence* results = in.list({});
+  for (Ref item : each) {
+    Ref result = run_aside(in, a.get(0), Arguments(in.arena(), {item}));
+    if (!result) return nullptr;
+    results->items.push_back(result);
+  }
+  const Sequence* list = sequence_of(items);
+  results->open = list && list->open;
+  return results;
+}
+
+Ref future_result(I& in, Ref self, const A&) {
+  Ref result = static_cast<Instance*>(self)->names.get("result");
+  return result ? result : in.opaque();
+}
+
+// What awaiting it gives; what is no coroutine of a function that is known is not followed.
+Ref awaited(I& in, Ref value) {
+  auto* coroutine = as<Instance>(value, Type::kInstance);
+  return coroutine ? in.await(coroutine) : in.opaque();
+}
+
+Ref run_coroutine(I& in, Ref, const A& a) {
+  return awaited(in, a.get(0, "main"));
+}
+
+Ref loop_new(I& in, Ref, const A&) {
+  return in.instance_of("EventLoop");
+}
+
+Ref loop_run(I& in, Ref, const A& a) {
+  return awaited(in, a.get(0, "future"));
+}
+
+Ref create_task(I& in, Ref, const A& a) {
+  Ref result = awaited(in, a.get(0, "coro"));
+  return result ? future_of(in, result) : nullptr;
+}
+
+Ref gather(I& in, Ref, const A& a) {
+  Sequence* results = in.list({});
+  for (Ref one : a.positional) {
+    Ref result = awaited(in, one);
+    if (!result) return nullptr;
+    results->items.push_back(result);
+  }
+  results->open = a.open;
+  return future_of(in, results);
+}
+
+// to_thread(function, *args, **kwargs); run_in_executor(executor, function, *args)
+Ref to_thread(I& in, Ref, const A& a) {
+  Arguments rest(in.arena());
+  rest.add(a, 1);
+  Ref result = a.get(0) ? in.call(a.get(0), rest) : in.opaque();
+  return result ? future_of(in, result) : nullptr;
+}
+
+Ref run_in_executor(I& in, Ref, const A& a) {
+  Arguments rest(in.arena());
+  rest.add(a, 1);
+  return to_thread(in, nullptr, rest);
+}
+
+// reduce(function, iterable, initial)
+Ref reduce(I& in, Ref, const A& a) {
+  Ref items = a.get(1) ? in.iterated(a.get(1)) : nullptr;
+  if (in.raised()) return nullptr;
+  const auto known = items ? in.elements(items) : std::nullopt;
+  const Sequence* list = sequence_of(items);
+  if (!known || (list && list->open)) return in.opaque();
+  const std::vector<Ref> each(known->begin(), known->end());
+  Ref result = a.get(2, "initial");
+  for (Ref item : each) {
+    result = result ? in.call(a.get(0), Arguments(in.arena(), {result, item})) : item;
+    if (!result) return nullptr;
+  }
+  return result ? result : in.opaque();
+}
+
+constexpr ModelRow kRows[] = {
+    {"_thread.start_new_thread", start_thread},
+    {"_thread.start_new", start_thread},
+    {"_thread.start_joinable_thread", start_joinable},
+    {"concurrent.futures.thread.ThreadPoolExecutor", executor_new},
+    {"Executor.submit", executor_submit},
+    {"Executor.map", executor_map},
+    {"Future.result", future_result},
+    {"asyncio.runners.run", run_coroutine},
+    {"asyncio.events.get_event_loop", loop_new},
+    {"asyncio.events.new_event_loop", loop_new},
+    {"asyncio.events.get_running_loop", loop_new},
+    {"EventLoop.run_until_complete", loop_run},
+    {"EventLoop.create_task", create_task},
+    {"EventLoop.run_in_executor", run_in_executor},
+    {"asyncio.tasks.create_task", create_task},
+    {"asyncio.tasks.ensure_future", create_task},
+    {"asyncio.tasks.wait_for", create_task},
+    {"asyncio.tasks.gather", gather},
+    {"asyncio.threads.to_thread", to_thread},
+    {"_functools.reduce", reduce},
+};
+
+}  // namespace
+
+std::span<const ModelRow> task_models() {
+  return kRows;
+}
+
+}  // namespace cohabit::python
