@@ -707,6 +707,9 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
     if (steps_ > step_limit_) {  // not an error of the program: ours
       guesses_++;
       clear_raised();
+      hand_over(arguments);
+      for (Module* module : {function->module, current_module()})
+        if (module) module->open = true;  // it has names that were not come to
       result = opaque_;
     }
     step_limit_ = 0;

@@ -101,7 +101,10 @@ std::pair<std::string, uint32_t> Interpreter::place_of_refusal(Ref hook) {
 
 bool Interpreter::may_have(const Module& module, std::string_view name, std::string_view error) {
   if (is_refused(module, name)) return false;
-  if (module.open || loose_packages_.contains(top_of(module.spec.name))) return true;
+  // Of another class, it may have properties.
+  if (module.open || module.names.contains("__class__") ||
+      loose_packages_.contains(top_of(module.spec.name)))
+    return true;
   return std::any_of(module.natives.begin(), module.natives.end(),
                      [&](const Module* native) { return may_name(*native, name, error); });
 }

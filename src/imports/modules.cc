@@ -603,10 +603,12 @@ Ref Interpreter::load_native(Module* module) {
     } else if (!import_dotted(wanted.name)) {
       clear_raised();
     }
-    // What it is, that one may be: mypyc's modules are made in a library of several.
-    if (Module* other = as<Module>(loaded_module(wanted.name), Type::kModule))
-      module->add_natives(*other);
   }
+  // mypyc makes modules in a library of several.
+  for (const std::string& name : strings->names)
+    if (Module* library =
+            name.ends_with("__mypyc") ? as<Module>(loaded_module(name), Type::kModule) : nullptr)
+      module->add_natives(*library);
   for (const std::string& own : own_submodules(*strings, module->spec))
     if (!loaded_module(own)) dict_set(sys_modules_, own, opaque(own));
   frames_.pop_back();

@@ -846,6 +846,12 @@ SCENARIOS: dict[str, dict[str, str]] = {
                     "    def __getitem__(self, key):\n        return self.all[key]\n    def __iter__(self):\n        return iter(self.all)\n"
                     "    def __len__(self):\n        return len(self.all)\nknown = Known({'a': 1, 'b': 2})\nglobals().update(known)\n",
         "m_a.py": ""},
+    "a module of another class, and one that is filled by a long loop": {
+        "app.py": "import m_pkg, m_long\nm_pkg.made\nm_long.made\nimport m_a\n", "m_a.py": "",
+        "m_pkg.py": "import sys, types\nclass Own(types.ModuleType):\n    @property\n    def made(self):\n        return 1\n"
+                    "sys.modules[__name__].__class__ = Own\n",
+        "m_long.py": "def fill():\n    count = 0\n    for i in range(2000):\n        for k in range(1000):\n            count += i * k\n"
+                     "    globals()['made'] = count\nfill()\n"},
     "names that a comprehension binds": {
         "app.py": "import os\ndef search(names):\n    if [found := name for name in names if name != 'x']:\n        __import__(found)\n"
                   "    if any((first := name) for name in names):\n        return first\nif search(['y', 'm_a', 'x']) == 'x':\n    import m_x\n"
