@@ -651,17 +651,27 @@ Ref Interpreter::coroutine_of(Function* function, const Arguments& arguments) {
   return coroutine;
 }
 
+// A program may have put anything in the place of what stands in it.
 Ref Interpreter::await(Instance* value) {
-  if (value->of == builtin_class("Future")) return value->names["result"];
-  if (value->of != builtin_class("coroutine")) return opaque_;
-  const auto* positional = as<Sequence>(value->names["args"], Type::kTuple);
+  if (value->of == builtin_class("Future")) {
+    Ref result = value->names.get("result");
+    return result ? result : opaque_;
+  }
+  auto* function = as<Function>(value->names.get("func"), Type::kFunction);
+  const auto* positional = as<Sequence>(value->names.get("args"), Type::kTuple);
+  const auto* keywords = as<Dict>(value->names.get("keywords"), Type::kDict);
+  const bool is_coroutine = value->of == builtin_class("coroutine");
+  if (!is_coroutine || !function || !positional || !keywords || frames_.size() > kMostFrames ||
+      exhausted()) {
+    guesses_++;
+    return opaque_;
+  }
   Arguments arguments(arena_);
   arguments.positional.assign(positional->items.begin(), positional->items.end());
   arguments.open = positional->open;
-  for (const auto& [key, item] : as<Dict>(value->names["keywords"], Type::kDict)->items)
-    arguments.keywords.emplace_back(*text_of(key), item);
-  return run_function(as<Function>(value->names["func"], Type::kFunction), arguments, nullptr,
-                      true);
+  for (const auto& [key, item] : keywords->items)
+    if (const std::string_view* name = text_of(key)) arguments.keywords.emplace_back(*name, item);
+  return run_function(function, arguments, nullptr, true);
 }
 
 Ref Interpreter::run_function(Function* function, const Arguments& arguments, Consumer* consumer,

@@ -739,11 +739,16 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
   }
   raised.declared = checks_version();
   raised.certain = is_refusal();
-  if (raised.certain && !handling_.empty()) raised.cause = text_of_error(handling_.back());
+  if (raised.certain && handles_here()) raised.cause = text_of_error(handling_.back());
   raised.refused = !handling_.empty() && handling_.back().refused;
   raised.in_import = is_importing();
   raised_ = std::move(raised);
   return raise_if_expected();
+}
+
+// Whether what runs is a handler of the function, or the module, that runs.
+bool Interpreter::handles_here() const {
+  return !handling_.empty() && handling_.back().handled_in == frames_.size();
 }
 
 // A module that says it cannot be used here: at its own level, or where an import has failed. In
@@ -753,8 +758,8 @@ bool Interpreter::is_refusal() const {
   const auto is_own_code = [](const Frame& frame) {
     return frame.scope->is_module() || frame.scope->defining;
   };
-  const bool after_import = !handling_.empty() && handling_.back().handled_in == frames_.size() &&
-                            handling_.back().failed_import && !handling_.back().doubted;
+  const bool after_import =
+      handles_here() && handling_.back().failed_import && !handling_.back().doubted;
   return !frames_.back().doubt.any() &&
          (after_import || std::all_of(frames_.begin(), frames_.end(), is_own_code));
 }

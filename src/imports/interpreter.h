@@ -334,6 +334,7 @@ class Interpreter {
   Flow execute_star_import(Ref module);
   Flow execute_raise(const Stmt& statement);
   Flow raise_if_expected();
+  bool handles_here() const;
   bool is_refusal() const;
   Flow execute_function(const Stmt& statement);
   Flow execute_class(const Stmt& statement);
@@ -562,6 +563,7 @@ class Interpreter {
   int depth_ = 0;
   int calls_deep_ = 0;  // calls in calls, also where no function runs
   int running_generators_ = 0;
+  bool asks_for_refusal_ = false;
   bool returned_in_doubt_ = false;  // the function that ended last may have done so before
   bool generator_raised_ = false;   // one that elements() has run: the call that asked raises
   struct Expected {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "imports/interpreter.h"
 #include "imports/module_name.h"
@@ -92,9 +93,11 @@ bool Interpreter::is_refused(const Module& module, std::string_view name) const 
 // numpy.bool from 1.24 on.
 std::pair<std::string, uint32_t> Interpreter::place_of_refusal(Ref hook) {
   std::pair<std::string, uint32_t> place;
+  if (std::exchange(asks_for_refusal_, true)) return place;  // it asks itself for more
   if (!call(hook, Arguments(arena_, {constant("name_that_nobody_knows")})) &&
       raised_is("AttributeError"))
     place = {raised_->file, raised_->line};
+  asks_for_refusal_ = false;
   clear_raised();
   return place;
 }

@@ -652,7 +652,7 @@ Ref Interpreter::submodule_of_replaced(Ref value, std::string_view name) {
 }
 
 bool Interpreter::is_unawaited_failure() const {
-  if (raised_->certain) return !expects(raised_->type->name);
+  if (raised_->certain && raised_->type) return !expects(raised_->type->name);
   if (!raised_is("ImportError") || expects("ImportError")) return false;
   return !raised_->type || !expects(raised_->type->name);
 }

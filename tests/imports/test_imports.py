@@ -899,6 +899,11 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "    async def __aexit__(self, *error):\n        pass\nunused = main('m_x', second='m_x')\nunused.close()\n"
                   "asyncio.run(main('m_a', second='m_b'))\nloop = asyncio.new_event_loop()\nloop.run_until_complete(inner('m_f'))\nloop.close()\n",
         "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_e.py": "", "m_f.py": "", "m_x.py": ""},
+    "coroutines that are changed, and that never end": {
+        "app.py": "import asyncio\nasync def deep():\n    await deep()\nclass Own:\n    func = args = keywords = 1\n    def __await__(self):\n        yield\n"
+                  "try:\n    asyncio.run(deep())\nexcept RecursionError:\n    pass\nasync def main():\n    try:\n        deep().args = deep().func = 1\n"
+                  "    except AttributeError:\n        pass\n    import m_a\nasyncio.run(main())\n",
+        "m_a.py": ""},
     "a coroutine that fails": {
         "app.py": "import asyncio\nasync def main():\n    import m_a\n    import m_gone\nasyncio.run(main())\nimport m_x\n", "m_a.py": "", "m_x.py": ""},
     "threads": {
