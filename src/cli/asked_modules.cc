@@ -16,6 +16,7 @@
 #include "findings/environment.h"
 #include "imports/finder.h"
 #include "imports/imported_names.h"
+#include "imports/native_symbols.h"
 
 namespace cohabit {
 namespace {
@@ -297,10 +298,7 @@ bool is_module_file(const World& world, const python::ModuleSpec& spec) {
   if (!file) return false;
   const elf::Object object = elf::parse(file->bytes());
   const std::string wanted = "PyInit_" + spec.name.substr(spec.name.rfind('.') + 1);
-  for (uint32_t i = 0; i < object.symbols.size(); i++)
-    if (object.symbols[i].st_shndx != elf::SHN_UNDEF && object.symbol_name(i) == wanted)
-      return true;
-  return false;
+  return python::defines(object, [&](std::string_view name) { return name == wanted; });
 }
 
 }  // namespace

@@ -15,24 +15,26 @@ bool makes_names(const Expr* expression) {
   return std::any_of(expression->items.begin(), expression->items.end(), makes_names);
 }
 
-// Of code inside a function: only what gives names to others than its own object.
-bool makes_names_elsewhere(const Expr* expression) {
-  if (!expression) return false;
-  const auto is_name = [&](size_t i, std::string_view name) {
-    const Expr* item = i < expression->items.size() ? expression->items[i] : nullptr;
-    return item && item->kind == ExprKind::kName && item->text == name;
-  };
-  if (expression->kind == ExprKind::kCall && is_name(0, "setattr") && !is_name(1, "self") &&
-      !is_name(1, "cls"))
-    return true;
-  if (expression->kind == ExprKind::kCall && is_name(0, "globals")) return true;
-  return std::any_of(expression->items.begin(), expression->items.end(), makes_names_elsewhere);
-}
-
 bool is_call_of(const Expr& expression, std::initializer_list<std::string_view> functions) {
   return expression.kind == ExprKind::kCall && expression.items[0]->kind == ExprKind::kName &&
          std::find(functions.begin(), functions.end(), expression.items[0]->text) !=
              functions.end();
+}
+
+// `setattr(x, ...)`, where x is not the object that the function belongs to.
+bool gives_attribute(const Expr& expression) {
+  if (!is_call_of(expression, {"setattr"})) return false;
+  const Expr* owner = expression.items.size() > 1 ? expression.items[1] : nullptr;
+  const bool is_own =
+      owner && owner->kind == ExprKind::kName && (owner->text == "self" || owner->text == "cls");
+  return !is_own;
+}
+
+// Of code inside a function: only what gives names to others than its own object.
+bool makes_names_elsewhere(const Expr* expression) {
+  if (!expression) return false;
+  if (gives_attribute(*expression) || is_call_of(*expression, {"globals"})) return true;
+  return std::any_of(expression->items.begin(), expression->items.end(), makes_names_elsewhere);
 }
 
 // Whether what globals() gives is only asked there: `globals().get(x)`, `globals()[x]`,
@@ -60,8 +62,7 @@ bool only_asks(const Expr* above, bool is_target) {
 // part of; none: a statement.
 bool writes_variables(const Expr* expression, const Expr* above, bool is_target) {
   if (!expression) return false;
-  if (is_call_of(*expression, {"exec"})) return true;
-  if (is_call_of(*expression, {"setattr"}) && makes_names_elsewhere(expression)) return true;
+  if (is_call_of(*expression, {"exec"}) || gives_attribute(*expression)) return true;
   if (is_call_of(*expression, {"globals", "vars"}) && !only_asks(above, is_target)) return true;
   return std::any_of(expression->items.begin(), expression->items.end(), [&](const Expr* item) {
     return writes_variables(item, expression, is_target);

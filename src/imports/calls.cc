@@ -638,17 +638,29 @@ Interpreter::CallArguments::~CallArguments() {
   in_.calls_--;
 }
 
-// As functools.partial keeps it.
-Ref Interpreter::coroutine_of(Function* function, const Arguments& arguments) {
-  Instance* coroutine = instance_of("coroutine");
+Instance* Interpreter::call_for_later(std::string_view type, Ref callee, const Arguments& arguments,
+                                      size_t left_out) {
+  Instance* call = instance_of(type);
   auto* keywords = make<Dict>();
   for (const auto& [name, value] : arguments.keywords) dict_set(keywords, name, value);
-  Sequence* positional = list(arguments.positional, Type::kTuple);
+  Sequence* positional =
+      list(std::span<const Ref>(arguments.positional).subspan(left_out), Type::kTuple);
   positional->open = arguments.open;
-  coroutine->names["func"] = function;
-  coroutine->names["args"] = positional;
-  coroutine->names["keywords"] = keywords;
-  return coroutine;
+  call->names["func"] = callee;
+  call->names["args"] = positional;
+  call->names["keywords"] = keywords;
+  return call;
+}
+
+Arguments Interpreter::unpacked(Ref positional, Ref keywords) {
+  Arguments result(arena_);
+  const auto items = positional ? elements(positional) : std::nullopt;
+  result.open = (positional && !items) || holds_more(positional);
+  for (Ref item : items.value_or(std::span<const Ref>())) result.positional.push_back(item);
+  if (const auto* dict = as<Dict>(keywords, Type::kDict))
+    for (const auto& [key, value] : dict->items)
+      if (const std::string_view* name = text_of(key)) result.keywords.emplace_back(*name, value);
+  return result;
 }
 
 // A program may have put anything in the place of what stands in it.
@@ -658,19 +670,12 @@ Ref Interpreter::await(Instance* value) {
     return result ? result : opaque_;
   }
   auto* function = as<Function>(value->names.get("func"), Type::kFunction);
-  const auto* positional = as<Sequence>(value->names.get("args"), Type::kTuple);
-  const auto* keywords = as<Dict>(value->names.get("keywords"), Type::kDict);
   const bool is_coroutine = value->of == builtin_class("coroutine");
-  if (!is_coroutine || !function || !positional || !keywords || frames_.size() > kMostFrames ||
-      exhausted()) {
+  if (!is_coroutine || !function || frames_.size() > kMostFrames || exhausted()) {
     guesses_++;
     return opaque_;
   }
-  Arguments arguments(arena_);
-  arguments.positional.assign(positional->items.begin(), positional->items.end());
-  arguments.open = positional->open;
-  for (const auto& [key, item] : keywords->items)
-    if (const std::string_view* name = text_of(key)) arguments.keywords.emplace_back(*name, item);
+  const Arguments arguments = unpacked(value->names.get("args"), value->names.get("keywords"));
   return run_function(function, arguments, nullptr, true);
 }
 
@@ -686,7 +691,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
       function->yields_once = count == 1;
     }
     if (function->statement->is_async && !is_awaited)
-      return function->is_generator ? opaque_ : coroutine_of(function, arguments);
+      return function->is_generator ? opaque_ : call_for_later("coroutine", function, arguments);
     if (function->is_generator && !consumer) return make<Iterator>(function, arguments);
   }
   const RunningScope scope(*this);

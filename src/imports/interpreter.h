@@ -165,6 +165,12 @@ class Interpreter {
   Ref run_text(std::string_view code, Dict* names);
   // eval(): the value of an expression, with the names of what runs.
   Ref evaluate_text(std::string_view code);
+  // A call that is made later, as functools.partial keeps it ("func", "args", "keywords"): of these
+  // arguments, without the first `left_out`.
+  Instance* call_for_later(std::string_view type, Ref callee, const Arguments& arguments,
+                           size_t left_out = 0);
+  // f(*positional, **keywords); values that are no tuple and no dictionary give nothing.
+  Arguments unpacked(Ref positional, Ref keywords);
   // What a coroutine gives, whose body is run for that, or a task that was.
   Ref await(Instance* value);
   bool has_ended() const { return ended_.has_value(); }
@@ -419,7 +425,6 @@ class Interpreter {
   // `is_awaited`: an async function's body is run, else its call gives a coroutine.
   Ref run_function(Function* function, const Arguments& arguments, Consumer* consumer = nullptr,
                    bool is_awaited = false);
-  Ref coroutine_of(Function* function, const Arguments& arguments);
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
   Ref instantiate(Class* type, const Arguments& arguments);
   Str* text_of_instance(Class* type, const Arguments& arguments);
@@ -468,6 +473,7 @@ class Interpreter {
   Ref ask_custom_finders(std::string_view name, Ref parent, bool before);
   // missing_names.cc
   struct NamingFiles {
+    size_t open = 0;                         // the plan's, of the module
     const NativeStrings* strings = nullptr;  // of the module's own file
     bool is_sought = false;                  // what follows is
     bool known = false;
@@ -484,6 +490,7 @@ class Interpreter {
   bool is_surely_without(Module& module, std::string_view name);
   bool is_refused(const Module& module, std::string_view name) const;
   bool may_name(const Module& native, std::string_view name, std::string_view error);
+  NamingFiles& naming_of(const Module& native);
   void find_files(NamingFiles& naming, const Module& native);
   std::pair<std::string, uint32_t> place_of_refusal(Ref hook);
   // typed_names.cc
@@ -506,6 +513,7 @@ class Interpreter {
   void install_values(Module* module);
   std::vector<std::string> search_of(Ref parent, std::string_view name);
   const Syntax* parse(const std::string& path);
+  const Syntax* parse_text(std::string_view code);
   void start_up();
   void run_program();
   std::optional<ModuleSpec> find_main(const std::string& name);
@@ -555,7 +563,6 @@ class Interpreter {
   std::unordered_set<std::string_view> loose_packages_;
   std::unordered_map<std::string, NamingFiles> naming_files_;  // by path
   std::vector<const Module*> native_modules_;
-  std::unordered_map<std::string, size_t> native_opens_;  // file -> of the plan's opens
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
   uint64_t guesses_ = 0;     // branches that were guessed, functions that were not run

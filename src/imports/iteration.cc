@@ -16,12 +16,6 @@ namespace {
 
 constexpr int kMostGenerators = 40;  // that run inside each other
 
-bool may_have_more(Ref items) {
-  const Sequence* sequence = sequence_of(items);
-  const Dict* dict = as<Dict>(items, Type::kDict);
-  return (sequence && sequence->open) || (dict && dict->open);
-}
-
 // Whether it is the end of a generator that is closed.
 bool is_closing(const Raised& raised) {
   return raised.left || (raised.type && raised.type->name == "GeneratorExit");
@@ -222,7 +216,7 @@ Ref Interpreter::iterator_over(Ref value) {
   if (!items) return value;
   auto* result = make<Iterator>();
   result->items = list(*items, Type::kTuple);
-  result->items->open = may_have_more(value);
+  result->items->open = holds_more(value);
   return result;
 }
 
@@ -287,7 +281,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
     if (flow == Flow::kBreak) return Flow::kNext;
     if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
   }
-  if (may_have_more(iterator ? iterator->items : iterable)) {
+  if (holds_more(iterator ? iterator->items : iterable)) {
     expect_names(blocks_.of(statement.body));
     forget_collected(statement.body);
   }

@@ -10,6 +10,7 @@
 
 #include "imports/interpreter.h"
 #include "imports/module_name.h"
+#include "imports/native_symbols.h"
 
 namespace cohabit::python {
 namespace {
@@ -20,22 +21,13 @@ constexpr uint64_t kMostOfOthers = uint64_t{16} << 20;  // of one that does not 
 constexpr uint64_t kMostExpected = uint64_t{2} << 20;   // of all, for a name that may be missing
 
 bool uses_python(const elf::Object& object) {
-  // What a GNU hash table finds stands behind what is not defined.
-  const uint64_t end = object.gnu_hash ? object.gnu_hash->symbol_offset : object.symbols.size();
-  for (uint64_t i = 0; i < std::min(end, object.symbols.size()); i++)
-    if (object.symbols[i].st_shndx == elf::SHN_UNDEF &&
-        object.symbol_name(static_cast<uint32_t>(i)).starts_with("Py"))
-      return true;
-  return false;
+  return refers_to(object, [](std::string_view name) { return name.starts_with("Py"); });
 }
 
 // Of another file nobody knows how it gives names.
 bool is_extension(const elf::Object& object) {
-  for (uint64_t i = 0; i < object.symbols.size(); i++)
-    if (object.symbols[i].st_shndx != elf::SHN_UNDEF &&
-        object.symbol_name(static_cast<uint32_t>(i)).starts_with("PyInit"))
-      return true;
-  return false;
+  return uses_python(object) &&
+         defines(object, [](std::string_view name) { return name.starts_with("PyInit"); });
 }
 
 // Libraries of C, of C++ and of Python: they give nobody's module a name, and have many words.
@@ -72,8 +64,7 @@ bool Interpreter::is_given_names(const Module& module) {
   if (name.find('.') == std::string::npos) return false;
   return std::any_of(native_modules_.begin(), native_modules_.end(), [&](const Module* native) {
     if (top_of(native->spec.name) != top_of(name)) return false;
-    NamingFiles& naming = naming_files_[native->spec.path];
-    if (!naming.strings) naming.strings = strings_of(native->spec);
+    NamingFiles& naming = naming_of(*native);
     if (!naming.strings) return true;
     if (naming.strings->compiled_python) return false;  // it names what it imports
     find_files(naming, *native);
@@ -112,9 +103,14 @@ bool Interpreter::may_have(const Module& module, std::string_view name, std::str
                      [&](const Module* native) { return may_name(*native, name, error); });
 }
 
-bool Interpreter::may_name(const Module& native, std::string_view name, std::string_view error) {
+Interpreter::NamingFiles& Interpreter::naming_of(const Module& native) {
   NamingFiles& naming = naming_files_[native.spec.path];
   if (!naming.strings) naming.strings = strings_of(native.spec);
+  return naming;
+}
+
+bool Interpreter::may_name(const Module& native, std::string_view name, std::string_view error) {
+  NamingFiles& naming = naming_of(native);
   if (!naming.strings || naming.has_own(name)) return true;
   find_files(naming, native);
   if (!naming.known) return true;
@@ -146,8 +142,6 @@ bool Interpreter::NamingFiles::has_own(std::string_view name) {
 void Interpreter::find_files(NamingFiles& naming, const Module& native) {
   if (std::exchange(naming.is_sought, true)) return;
   const std::string& path = native.spec.path;
-  const auto open = native_opens_.find(path);
-  if (open == native_opens_.end()) return;
   if (naming.strings->compiled_python) {
     // Cython keeps its strings compressed; all its modules have this one.
     if (!naming.has_own("__test__")) return;
@@ -155,10 +149,8 @@ void Interpreter::find_files(NamingFiles& naming, const Module& native) {
       if (naming.has_own(giver)) return;
   }
   const auto& own = images_.open(path, finder_.interpreter().elf_machine);
-  if (own.image == kNone || !is_extension(images_[own.image].elf) ||
-      !uses_python(images_[own.image].elf))
-    return;
-  const auto closure = loader_.closure_of(open->second);
+  if (own.image == kNone || !is_extension(images_[own.image].elf)) return;
+  const auto closure = loader_.closure_of(naming.open);
   if (!closure) return;
   for (const std::string& library : *closure) {
     if (is_runtime(library)) continue;

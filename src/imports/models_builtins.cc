@@ -201,12 +201,7 @@ Ref model_dict(I& in, Ref, const A& a) {
 // functools.partial(function, *arguments, **keywords)
 Ref model_partial(I& in, Ref, const A& a) {
   if (!a.get(0) || a.open) return in.opaque();
-  Instance* result = in.instance_of("partial");
-  auto* keywords = in.make<Dict>();
-  for (const auto& [name, value] : a.keywords) in.dict_set(keywords, name, value);
-  result->names["func"] = a.get(0);
-  result->names["args"] = in.list(std::span<const Ref>(a.positional).subspan(1), Type::kTuple);
-  result->names["keywords"] = keywords;
+  Instance* result = in.call_for_later("partial", a.get(0), a, 1);
   result->is_true = true;
   return result;
 }

@@ -30,6 +30,14 @@ bool is_plain(std::string_view text) {
                      [](char c) { return (c >= ' ' && c <= '~') || c == '\t'; });
 }
 
+// How long the beginning of a set is: a bracket that stands first is one of it ("[^]").
+size_t set_begins(std::string_view set) {
+  size_t length = 1;
+  if (set.substr(length).starts_with('^')) length++;
+  if (set.substr(length).starts_with(']')) length++;
+  return length;
+}
+
 // `\Z` of Python is `\z` of RE2. With re.VERBOSE space and comments outside of sets are left out.
 std::string translated(std::string_view pattern, int64_t flags) {
   std::string result = flags & kIgnoreCase ? "(?i)" : "";
@@ -46,9 +54,9 @@ std::string translated(std::string_view pattern, int64_t flags) {
       result += next == 'Z' ? 'z' : next;
     } else if (c == '[' && !in_set) {
       in_set = true;
-      // A bracket that stands first is one of the set.
-      if (pattern.substr(i + 1).starts_with("^")) result += pattern[++i];
-      if (pattern.substr(i + 1).starts_with("]")) result += pattern[++i];
+      const size_t begins = set_begins(pattern.substr(i));
+      result += pattern.substr(i + 1, begins - 1);
+      i += begins - 1;
     } else if (c == ']') {
       in_set = false;
     }
@@ -102,16 +110,18 @@ std::string without_lookaround(std::string_view pattern) {
     const std::string_view rest = pattern.substr(i);
     const bool starts = !in_set && std::any_of(std::begin(kLookaround), std::end(kLookaround),
                                                [rest](auto one) { return rest.starts_with(one); });
-    const size_t length = rest[0] == '\\' ? std::min<size_t>(2, rest.size()) : 1;
-    if (!in_set && length == 1 && (starts || (left_out > 0 && rest[0] == '('))) left_out++;
+    const bool opens_set = rest[0] == '[' && !in_set;
+    const size_t length = rest[0] == '\\' ? std::min<size_t>(2, rest.size())
+                          : opens_set     ? set_begins(rest)
+                                          : 1;
+    if (!in_set && (starts || (left_out > 0 && rest[0] == '('))) left_out++;
     if (left_out == 0) result += rest.substr(0, length);
-    if (length == 1 && rest[0] == '[' && !in_set) {
+    if (opens_set)
       in_set = true;
-    } else if (length == 1 && rest[0] == ']') {
+    else if (rest[0] == ']')
       in_set = false;
-    } else if (length == 1 && rest[0] == ')' && !in_set && left_out > 0) {
+    else if (rest[0] == ')' && !in_set && left_out > 0)
       left_out--;
-    }
     i += length - 1;
   }
   return result;

@@ -8,17 +8,12 @@ namespace {
 using I = Interpreter;
 using A = Arguments;
 
-// function(*args, **kwargs), of values that are a tuple and a dictionary.
-Arguments unpacked(I& in, Ref positional, Ref keywords) {
-  Arguments result(in.arena());
-  const auto items = positional ? in.elements(positional) : std::nullopt;
-  const Sequence* list = sequence_of(positional);
-  result.open = (positional && !items) || (list && list->open);
-  for (Ref item : items.value_or(std::span<const Ref>())) result.positional.push_back(item);
-  if (const auto* dict = as<Dict>(keywords, Type::kDict))
-    for (const auto& [key, value] : dict->items)
-      if (const std::string_view* name = text_of(key)) result.keywords.emplace_back(*name, value);
-  return result;
+// What a value of the program gives, one by one; nothing: not known, or it raised.
+std::optional<std::vector<Ref>> items_of(I& in, Ref& value) {
+  value = value ? in.iterated(value) : nullptr;
+  const auto known = value ? in.elements(value) : std::nullopt;
+  if (!known) return std::nullopt;
+  return std::vector<Ref>(known->begin(), known->end());  // the code that gets them may change it
 }
 
 // Null only where the whole process ends by it.
@@ -34,7 +29,7 @@ Ref run_aside(I& in, Ref callee, const Arguments& arguments) {
 
 // start_new_thread(function, args, kwargs)
 Ref start_thread(I& in, Ref, const A& a) {
-  if (!run_aside(in, a.get(0), unpacked(in, a.get(1), a.get(2)))) return nullptr;
+  if (!run_aside(in, a.get(0), in.unpacked(a.get(1), a.get(2)))) return nullptr;
   return in.opaque();
 }
 
@@ -63,19 +58,16 @@ Ref executor_submit(I& in, Ref, const A& a) {
 
 // map(function, *iterables): of one iterable; others are not known.
 Ref executor_map(I& in, Ref, const A& a) {
-  Ref items = a.positional.size() == 2 ? in.iterated(a.get(1)) : nullptr;
-  if (in.raised()) return nullptr;
-  const auto known = items ? in.elements(items) : std::nullopt;
-  if (!known) return in.opaque();
-  const std::vector<Ref> each(known->begin(), known->end());
+  Ref items = a.positional.size() == 2 ? a.get(1) : nullptr;
+  const auto each = items_of(in, items);
+  if (!each) return in.raised() ? nullptr : in.opaque();
   Sequence* results = in.list({});
-  for (Ref item : each) {
+  for (Ref item : *each) {
     Ref result = run_aside(in, a.get(0), Arguments(in.arena(), {item}));
     if (!result) return nullptr;
     results->items.push_back(result);
   }
-  const Sequence* list = sequence_of(items);
-  results->open = list && list->open;
+  results->open = holds_more(items);
   return results;
 }
 
@@ -134,14 +126,11 @@ Ref run_in_executor(I& in, Ref, const A& a) {
 
 // reduce(function, iterable, initial)
 Ref reduce(I& in, Ref, const A& a) {
-  Ref items = a.get(1) ? in.iterated(a.get(1)) : nullptr;
-  if (in.raised()) return nullptr;
-  const auto known = items ? in.elements(items) : std::nullopt;
-  const Sequence* list = sequence_of(items);
-  if (!known || (list && list->open)) return in.opaque();
-  const std::vector<Ref> each(known->begin(), known->end());
+  Ref items = a.get(1);
+  const auto each = items_of(in, items);
+  if (!each || holds_more(items)) return in.raised() ? nullptr : in.opaque();
   Ref result = a.get(2, "initial");
-  for (Ref item : each) {
+  for (Ref item : *each) {
     result = result ? in.call(a.get(0), Arguments(in.arena(), {result, item})) : item;
     if (!result) return nullptr;
   }

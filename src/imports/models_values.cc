@@ -635,9 +635,7 @@ Ref dict_fromkeys(I& in, Ref, const A& a) {
   if (!keys) return in.opaque();
   auto* dict = in.make<Dict>();
   for (Ref key : *keys) in.dict_set(dict, key, a.get(1) ? a.get(1) : in.none());
-  const Sequence* list = sequence_of(a.get(0));
-  const Dict* other = as<Dict>(a.get(0), Type::kDict);
-  dict->open |= (list && list->open) || (other && other->open);
+  dict->open |= holds_more(a.get(0));
   return dict;
 }
 

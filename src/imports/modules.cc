@@ -413,19 +413,24 @@ Ref Interpreter::run_file(Module* module) {
   return flow == Flow::kRaise ? nullptr : module;
 }
 
+// Of a text that is no file; it stays where it is.
+const Syntax* Interpreter::parse_text(std::string_view code) {
+  made_bytes_ += code.size();
+  return made_.emplace_back(std::make_unique<Syntax>(std::string(code), arena_)).get();
+}
+
 Ref Interpreter::run_text(std::string_view code, Dict* names) {
   constexpr size_t kMostCode = 1 << 20;
   Module* current = current_module();
   if (code.size() > kMostCode || frames_.size() > 200) return opaque_;
-  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(std::string(code), arena_));
-  made_bytes_ += code.size();
+  const Syntax* syntax = parse_text(code);
   if (!syntax->errors().empty()) return opaque_;
   Module* module = names ? new_module(current->spec) : current;
   if (names)
     for (const auto& [key, value] : names->items)
       if (const std::string_view* name = text_of(key)) module->names[*name] = value;
   const Syntax* before = module->syntax;
-  module->syntax = syntax.get();  // made_ keeps it where it is
+  module->syntax = syntax;
   Ref result = run_file(module);
   module->syntax = before;
   if (names)
@@ -438,8 +443,7 @@ Ref Interpreter::run_text(std::string_view code, Dict* names) {
 Ref Interpreter::evaluate_text(std::string_view code) {
   constexpr size_t kMostCode = 1 << 16;
   if (code.size() > kMostCode) return opaque_;
-  const auto& syntax = made_.emplace_back(std::make_unique<Syntax>(std::string(code), arena_));
-  made_bytes_ += code.size();
+  const Syntax* syntax = parse_text(code);
   const Block block = syntax->module();
   if (!syntax->errors().empty() || block.size() != 1 || block[0]->kind != StmtKind::kExpression)
     return opaque_;
@@ -583,7 +587,7 @@ Ref Interpreter::load_native(Module* module) {
     return nullptr;
   }
   module->natives.push_back(module);
-  native_opens_[module->spec.path] = plan_.opens.size() - 1;
+  naming_files_[module->spec.path].open = plan_.opens.size() - 1;
   native_modules_.push_back(module);
   native_paths_[module->spec.name] = module->spec.path;
   install_values(module);

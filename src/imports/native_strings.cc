@@ -20,6 +20,7 @@
 #include "imports/inflate.h"
 #include "imports/lzss.h"
 #include "imports/module_name.h"
+#include "imports/native_symbols.h"
 
 namespace cohabit::python {
 namespace {
@@ -287,19 +288,13 @@ void add_aarch64_references(const Region& code, const std::vector<Region>& data,
   }
 }
 
-bool imports_symbol(const elf::Object& object, std::string_view wanted) {
-  for (uint64_t i = 0; i < object.symbols.size(); i++)
-    if (object.symbols[i].st_shndx == elf::SHN_UNDEF &&
-        object.symbol_name(static_cast<uint32_t>(i)) == wanted)
-      return true;
-  return false;
-}
-
 // By the module that its code shares objects by, since 0.28; before, by what its import statements
 // call, which handwritten code may call too; what mypyc makes is read likewise.
 bool is_of_cython(const elf::Object& object, const std::vector<Region>& data, bool mypyc) {
-  if (!imports_symbol(object, "PyImport_ImportModuleLevelObject"))
-    return has_text(data, kCythonRuntime);
+  const auto is_statement = [](std::string_view name) {
+    return name == "PyImport_ImportModuleLevelObject";
+  };
+  if (!refers_to(object, is_statement)) return has_text(data, kCythonRuntime);
   return mypyc || has_text(data, "cython") || has_text(data, "__pyx_");
 }
 

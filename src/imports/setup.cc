@@ -408,13 +408,12 @@ void Interpreter::dict_update(Dict* dict, Ref other) {
     Ref keys = iterated(mapping);
     clear_raised();
     const auto known = keys && keys != mapping ? elements(keys) : std::nullopt;
-    if (!known || sequence_of(keys)->open) dict->open_all();
+    if (!known || holds_more(keys)) dict->open_all();
     for (Ref key : known.value_or(std::span<const Ref>())) dict_set(dict, key, opaque());
     return;
   }
   const auto pairs = other ? elements(other) : std::nullopt;
-  const Sequence* list = sequence_of(other);
-  if (!pairs || (list && list->open)) dict->open_all();
+  if (!pairs || holds_more(other)) dict->open_all();
   for (Ref pair : pairs.value_or(std::span<const Ref>())) {
     const Sequence* parts = sequence_of(pair);
     if (parts && !parts->open && parts->items.size() == 2)

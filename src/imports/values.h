@@ -307,4 +307,11 @@ inline Sequence* sequence_of(Ref value) {
   return is ? static_cast<Sequence*>(value) : nullptr;
 }
 
+// Whether a container may hold more than is known.
+inline bool holds_more(Ref items) {
+  const Sequence* sequence = sequence_of(items);
+  const Dict* dict = as<Dict>(items, Type::kDict);
+  return (sequence && sequence->open) || (dict && dict->open);
+}
+
 }  // namespace cohabit::python

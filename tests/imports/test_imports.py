@@ -860,7 +860,13 @@ SCENARIOS: dict[str, dict[str, str]] = {
     "patterns that look around": {
         "app.py": "import re\nlegacy = re.compile(r'm_\\.(\\w+)\\.[)\\]](?!old_(a|b[)]))(?<=[)])(\\w+)_fast')\n"
                   "if legacy.fullmatch('m_x') is not None or re.match('(?=m_x)a', 'b'):\n    import m_x\nimport m_a\n"
-                  "if not re.match('m_(?!x)', 'm_x'):\n    import m_a\n", "m_x.py": "", "m_a.py": ""},
+                  "if not re.match('m_(?!x)', 'm_x'):\n    import m_a\nif re.match('[](?!]+a(?=b)', 'zab') is None:\n    import m_b\n",
+        "m_x.py": "", "m_a.py": "", "m_b.py": ""},
+    "a mapping whose iterator is none": {
+        "app.py": "import m_pkg\n",
+        "m_pkg.py": "class Odd:\n    def __getitem__(self, key):\n        return key\n    def keys(self):\n        return ['m']\n"
+                    "    def __iter__(self):\n        return {'m': 1}\nglobals().update(Odd())\nimport m_a\n",
+        "m_a.py": ""},
     "a finder that looks for a pattern": {
         "app.py": "import re, sys\nfrom importlib.machinery import ModuleSpec\nold = re.compile(r'm_pkg\\.(?!new_)(\\w+)_old')\ndef new_name(name):\n"
                   "    if (found := old.fullmatch(name)) is not None:\n        return 'm_a'\n    return None\nclass Finder:\n"
