@@ -37,6 +37,7 @@ struct Subject {
   std::string environment;  // empty: to be found
   std::vector<std::string> imports;
   std::optional<Program> program;
+  std::optional<std::string> first_directory;  // of sys.path
   bool is_one_process() const { return program || !imports.empty(); }
 };
 
@@ -49,6 +50,8 @@ Result<Subject> read_subject(const DoctorOptions& options, const Tree& tree) {
   if (!target) return tl::unexpected<Error>(target.error());
   subject.environment = std::move(target->environment);
   subject.program = std::move(target->program);
+  subject.first_directory = subject.program ? subject.program->directory
+                                            : first_directory(tree, python_variables(options));
   if (subject.program && !subject.imports.empty())
     return fail("a program says itself what it imports: leave --imports out");
   return subject;
@@ -114,7 +117,7 @@ Result<void> judge_recorded(const DoctorOptions& options, const Subject& subject
   EnvironmentOptions about;
   about.variables = variables;
   about.verify_hashes = options.verify_hashes;
-  if (subject.program) about.first_directory = subject.program->directory;
+  if (options.replay.empty() || subject.program) about.first_directory = subject.first_directory;
   examine_environment(world, report, std::move(about));
   if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});
       !done)
@@ -122,6 +125,7 @@ Result<void> judge_recorded(const DoctorOptions& options, const Subject& subject
   soften_what_is_not_loaded(report);
   // A run of another time may have had another PYTHONPATH, or other files.
   if (!options.replay.empty()) return {};
+  world.first_directory = subject.first_directory;
   if (world.python && subject.program)
     explain_by_plan(
         world, [&] { return plan_program(world, *subject.program, variables); }, report);
@@ -204,7 +208,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   else
     return tl::unexpected<Error>(gpu.error());
   report.gpu = about.gpu;
-  if (subject.program) about.first_directory = subject.program->directory;
+  about.first_directory = subject.first_directory;
   AboutEnvironment facts(world, std::move(about));
   if (options.cache) world.kept = KeptPlans::open(*world.python, world.distributions);
   if (auto done = prepare_gpu(options, *report.gpu, world); !done) return done;
@@ -223,6 +227,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return {};
   }
   ready(world);
+  world.first_directory = subject.first_directory;
   const Sequence planned = plan_sequence(world, subject.imports, environment);
   facts.add_to(report);
   return examine_one(options, world, planned, report);

@@ -60,6 +60,8 @@ struct World : ProcessTools {
   std::optional<Interpreter> python;
   Distributions distributions;
   Machine machine;
+  // What stands first in sys.path of imports (program.h); nothing: only what is installed counts.
+  std::optional<std::string> first_directory;
   std::mutex planned;                      // while several threads plan: of what follows
   std::unique_ptr<KeptPlans> kept;         // of earlier runs; null: none are used
   std::unique_ptr<KeptWords> words;        // likewise, of the tree

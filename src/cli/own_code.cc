@@ -172,7 +172,9 @@ LaterImports find_later_imports(const World& world, const python::PlanRequest& p
 Asked what_is_asked(const World& world, ProcessTools& tools,
                     const std::vector<std::string>& imports) {
   if (!world.python) return {imports, true};
-  return AskedModules(world, finder_of(world, tools)).follow(imports);
+  if (!world.first_directory) return AskedModules(world, finder_of(world, tools)).follow(imports);
+  python::Finder finder(world.tree, *world.python, world.first_directory);
+  return AskedModules(world, finder).follow(imports);
 }
 
 }  // namespace cohabit

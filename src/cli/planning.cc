@@ -59,10 +59,11 @@ bool plan_process(const World& world, ProcessTools& tools, const python::PlanReq
   return true;
 }
 
-python::PlanRequest request_of(const std::vector<std::string>& imports,
+python::PlanRequest request_of(const World& world, const std::vector<std::string>& imports,
                                const std::map<std::string, std::string>& environment) {
   python::PlanRequest request;
   request.imports = imports;
+  request.directory = world.first_directory;
   request.environment = environment;
   return request;
 }
@@ -111,7 +112,7 @@ Sequence plan_request(World& world, ProcessTools& tools, const python::PlanReque
 
 Sequence plan_sequence(World& world, ProcessTools& tools, const std::vector<std::string>& imports,
                        const std::map<std::string, std::string>& environment) {
-  Sequence sequence = plan_request(world, tools, request_of(imports, environment));
+  Sequence sequence = plan_request(world, tools, request_of(world, imports, environment));
   sequence.imports = imports;
   return sequence;
 }
@@ -120,7 +121,8 @@ std::optional<Sequence> kept_sequence(World& world, ProcessTools& tools,
                                       const std::vector<std::string>& imports,
                                       const std::map<std::string, std::string>& environment) {
   Sequence sequence;
-  if (!plan_as_kept(world, tools, request_of(imports, environment), sequence)) return std::nullopt;
+  if (!plan_as_kept(world, tools, request_of(world, imports, environment), sequence))
+    return std::nullopt;
   note(world, *sequence.plan);
   sequence.imports = imports;
   return sequence;

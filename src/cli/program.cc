@@ -60,6 +60,12 @@ Result<Program> read_script(const Tree& tree, const Targets& targets,
 
 }  // namespace
 
+std::optional<std::string> first_directory(const Tree& tree, const PythonVariables& variables) {
+  if (!tree.has_process() || variables.safe_path) return std::nullopt;
+  const auto directory = tree.real_path(".");
+  return directory ? std::optional(*directory) : std::nullopt;
+}
+
 Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& words,
                               bool has_module) {
   Targets targets;
@@ -89,7 +95,7 @@ Result<std::optional<Program>> read_program(const Tree& tree, const Targets& tar
     program.title = command_line("python -m " + shell_word(module), targets.arguments);
     program.module = module;
     program.arguments = targets.arguments;
-    if (tree.has_process() && !variables.safe_path) program.directory = current_directory(tree);
+    program.directory = first_directory(tree, variables);
     return std::optional(std::move(program));
   }
   if (targets.program.empty()) return std::optional<Program>();

@@ -56,6 +56,10 @@ struct Target {
 Result<Target> read_target(const Tree& tree, const TargetWords& given,
                            const PythonVariables& variables);
 
+// What `python -c`, `python -m` and an interactive Python put first in sys.path: the current
+// directory. Nothing with PYTHONSAFEPATH, or where there is none (--root).
+std::optional<std::string> first_directory(const Tree& tree, const PythonVariables& variables);
+
 // How it is planned, with these variables.
 python::PlanRequest request_of(const Program& program,
                                const std::map<std::string, std::string>& environment);

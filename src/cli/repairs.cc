@@ -162,6 +162,8 @@ Result<void> RepairCase::prepare() {
   EnvironmentOptions about;
   about.variables = variables_;
   if (request_.effects) about_.emplace(world_, std::move(about));
+  if (!request_.imports.empty() || !request_.with.empty())
+    world_.first_directory = first_directory(world_.tree, PythonVariables::from_environment());
   if (uses_kept) world_.kept = KeptPlans::open(*world_.python, world_.distributions);
   ready(world_);
   plan_all();
@@ -177,6 +179,7 @@ SearchResult RepairCase::search() {
   const Planner planner = [&](const Order& order, const Variables& environment, size_t lane) {
     python::PlanRequest wanted = request_.program.value_or(python::PlanRequest());
     wanted.imports = order.imports;
+    if (!request_.program) wanted.directory = world_.first_directory;
     wanted.environment = variables_;
     for (const auto& [name, value] : environment) wanted.environment[name] = value;
     return plan(wanted, order.imports, *lanes[lane]);

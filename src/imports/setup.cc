@@ -618,8 +618,6 @@ std::optional<ModuleSpec> Interpreter::find_main(const std::string& name) {
 }
 
 void Interpreter::run_program() {
-  if (request_.directory)  // start-up has not seen it
-    sys_path_->items.insert(sys_path_->items.begin(), string(*request_.directory));
   std::string file = request_.code_file, package;
   if (!request_.run_module.empty()) {
     const auto spec = find_main(request_.run_module);
@@ -705,6 +703,8 @@ Plan Interpreter::run() {
   start_up();
   clear_raised();
   started_ = true;
+  if (request_.directory)  // start-up has not seen it
+    sys_path_->items.insert(sys_path_->items.begin(), string(*request_.directory));
   const std::vector<Ref> path(sys_path_->items.begin(), sys_path_->items.end());
   run_program();
   finish(path);

@@ -112,6 +112,32 @@ file {SITE}/edited/__init__.py x = 2
     assert "another hash" in json.dumps(found)
 
 
+def test_current_directory_that_hides_modules_is_told(cohabit: str, tmp_path: Path) -> None:
+    casefile.build_world(f"""program env/bin/python3
+file env/lib/python3.11/os.py
+file env/lib/python3.11/random.py
+dist {SITE} torch 2.6.0
+  file torch/__init__.py tensor = 1
+file project/torch.py import absent
+file project/random.py
+file elsewhere/own.py
+""", tmp_path)
+
+    def told(directory: str, *words: str, **variables: str) -> tuple[set[tuple[str, str]], dict]:
+        done = subprocess.run([cohabit, "doctor", tmp_path / "env", *words, "--format", "json"], capture_output=True,
+                              text=True, cwd=tmp_path / directory, env={"PATH": os.environ["PATH"]} | variables)
+        got = json.loads(done.stdout)
+        return {(f["code"], f["headline"].split("`")[1]) for f in got["findings"]}, got["orders"][0]["verdict"]
+
+    hidden = {("PY007", "import torch"), ("PY007", "import random")}
+    for words in ((), ("--imports", "torch")):
+        assert told("elsewhere", *words) == (set(), "sound")
+        assert told("project", *words, PYTHONSAFEPATH="1") == (set(), "sound")
+    # Bare, the environment is examined, wherever one stands; imports are those of `python -c`.
+    assert told("project") == (hidden, "sound")
+    assert told("project", "--imports", "torch") == (hidden | {("PY302", "import torch")}, "unsound")
+
+
 # --- hostile names
 
 def test_names_cannot_forge_lines_or_move_the_cursor(cohabit: str, world: Path) -> None:

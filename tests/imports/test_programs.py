@@ -46,6 +46,10 @@ PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
                                       "if tuple(reversed(parts)) < (1,):\n    raise ImportError('too old')\nimport m_a\n"
                                       "if count < 1:\n    raise ImportError('nothing counted')\nimport m_b\n",
                             "m_a.py": "", "m_b.py": ""}, ["app.py"]),
+    "the current directory comes first": (
+        {"m_a.py": "import m_pkg.m_inner\n", "colorsys.py": "import m_b\n", "m_b.py": "", "m_pkg/m_inner.py": "",
+         "m_gone/__init__.py": "import m_absent\n"},
+        ["-c", "import m_a, colorsys, m_gone, m_b"]),
     "a failing import": ({"app.py": "import m_a\nimport m_gone\n", "m_a.py": ""}, ["app.py"]),
 }
 
@@ -77,7 +81,10 @@ def test_plan_runs_programs_as_python_does(name: str, cohabit: str, repo: Path, 
                and m.split(".")[-1] in there]
     plan_file = tmp_path / "plan.json"
     words = ["doctor", sys.executable, "--plan", str(plan_file)]
-    words += command[:2] + ["--", *command[2:]] if command[0] == "-m" else ["--", *command]
+    if command[0] == "-c":
+        words += ["--imports", command[1].removeprefix("import ").replace(" ", "")]
+    else:
+        words += command[:2] + ["--", *command[2:]] if command[0] == "-m" else ["--", *command]
     done = subprocess.run([cohabit, *words], cwd=app, env=variables, capture_output=True, text=True,
                           timeout=60)
     assert done.returncode in (0, 1), done.stderr

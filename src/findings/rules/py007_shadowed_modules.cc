@@ -1,6 +1,6 @@
-// `python app.py` puts the directory of app.py first in sys.path, and `python -m` and `-c` the
-// current one; PYTHONPATH comes next. A file torch.py there is what `import torch` gets, for the
-// program and for every package that wanted the real one.
+// `python app.py` puts the directory of app.py first in sys.path, `python -m`, `-c` and an
+// interactive Python the current one; PYTHONPATH comes next. A file torch.py there is what `import
+// torch` gets, for the program and for every package that wanted the real one.
 #include <fmt/format.h>
 
 #include <set>
@@ -118,7 +118,9 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
   };
   if (examined.options.first_directory)
     look(*examined.options.first_directory, 0,
-         "is first in sys.path: the directory of the program, or with -m the current one");
+         "is first in sys.path: the directory of the program, or of an interactive Python, -c and "
+         "-m "
+         "the current one");
   const size_t leading = leading_entries(examined.interpreter);
   for (size_t i = 0; i < leading; i++) look(path[i], i + 1, "is in PYTHONPATH");
   return findings;
@@ -130,10 +132,12 @@ const Rule kPy007 = {
     "PY007",
     "shadowed-modules",
     Severity::kWarning,
-    "A file beside the program, or in PYTHONPATH, hides an installed module.",
-    "  Modules and packages in the directory that stands first in sys.path (of the script; with "
-    "-m\n"
-    "  the current one) or in PYTHONPATH that have the name of a module of a distribution or of "
+    "A file beside the program, in the current directory, or in PYTHONPATH, hides an installed "
+    "module.",
+    "  Modules and packages in the directory that stands first in sys.path (of the script; without "
+    "one\n"
+    "  the current one, as for -c, -m and an interactive Python) or in PYTHONPATH that have the "
+    "name of a module of a distribution or of "
     "the\n"
     "  standard library. Tests, documentation and examples are left out.",
     "  `import` takes the first file it finds. Packages that need the real module get the other "
