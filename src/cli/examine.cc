@@ -22,6 +22,7 @@
 #include "findings/environment.h"
 #include "findings/fingerprint.h"
 #include "findings/rule.h"
+#include "report/orders.h"
 #include "report/tsv.h"
 #include "sim/mapped_files.h"
 #include "sim/simulation.h"
@@ -70,6 +71,26 @@ bool may_fail(const python::Plan& plan) {
                      [](const python::Undecided& point) { return point.may_fail; });
 }
 
+std::string text_of(const python::Undecided& point) {
+  return fmt::format("only a running program decides: {} at {}:{}", point.what, point.file,
+                     point.line);
+}
+
+// Those that make an order's verdict unknown, before everything else that is not known.
+void add_deciding_points(const python::Plan& plan, const std::string& statement,
+                         report::Report& report) {
+  std::vector<std::string>& all = report.unknowns;
+  std::vector<std::string> fresh;
+  for (const python::Undecided& point : plan.undecided) {
+    if (!point.may_fail) continue;
+    const std::string text = text_of(point);
+    const auto is_it = [&](const std::string& other) { return other.starts_with(text + ";"); };
+    if (std::none_of(all.begin(), all.end(), is_it))
+      fresh.push_back(fmt::format("{}; `{}` may fail there", text, statement));
+  }
+  all.insert(all.begin(), fresh.begin(), fresh.end());
+}
+
 // Points that are the same for several orders are told once.
 void add_unknowns(const Machine& machine, const Sequence& sequence, const Outcome& outcome,
                   report::Report& report) {
@@ -82,13 +103,18 @@ void add_unknowns(const Machine& machine, const Sequence& sequence, const Outcom
   for (const std::string& spot : sequence.trace.blind_spots) add(spot);
   if (!sequence.plan) return;
   for (const std::string& problem : sequence.plan->problems) add(problem);
-  const auto& points = sequence.plan->undecided;
-  for (size_t i = 0; i < std::min(points.size(), kMostPoints); i++)
-    add(fmt::format("only a running program decides: {} at {}:{}", points[i].what, points[i].file,
-                    points[i].line));
-  if (points.size() > kMostPoints)
-    add(fmt::format("and {} more point{} that only a running program decides",
-                    points.size() - kMostPoints, points.size() - kMostPoints == 1 ? "" : "s"));
+  size_t left = kMostPoints, more = 0;
+  for (const python::Undecided& point : sequence.plan->undecided) {
+    if (point.may_fail) continue;
+    if (left > 0)
+      add(text_of(point));
+    else
+      more++;
+    left -= left > 0 ? 1 : 0;
+  }
+  if (more > 0)
+    add(fmt::format("and {} more point{} that only a running program decides", more,
+                    more == 1 ? "" : "s"));
 }
 
 // The findings of one order, as they come: those that are known from other orders are only named.
@@ -230,6 +256,9 @@ void add_judgement(World& world, const Sequence& sequence, sim::Simulation* simu
     if (order.verdict == "sound") order.verdict = "unknown";
   }
   report.orders.push_back(std::move(order));
+  if (sequence.plan)
+    add_deciding_points(*sequence.plan, report::statement(sequence.program, sequence.imports),
+                        report);
   add_unknowns(world.machine, sequence, outcome, report);
 }
 

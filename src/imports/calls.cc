@@ -581,9 +581,11 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
 }
 
 // A function that did nothing and told nothing a few times, or often where that is little work, is
-// not run again: registering decorators are called thousands of times.
+// not run again: registering decorators are called thousands of times. What a finder of modules
+// calls tells by None as well, that there is none.
 Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
-  if (function->dull_work >= kMostDullWork || frames_.size() > kMostFrames || exhausted()) {
+  const bool is_dull = function->dull_work >= kMostDullWork && asked_finders_.empty();
+  if (is_dull || frames_.size() > kMostFrames || exhausted()) {
     guesses_++;
     hand_over(arguments);
     return opaque_;
@@ -591,7 +593,8 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   constexpr uint64_t kLittle = 4;  // statements
   const uint64_t effects = effects_, steps = steps_;
   Ref result = run_function(function, arguments);
-  const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone);
+  const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone) ||
+                    (result->type == Type::kNone && !asked_finders_.empty());
   if (told || effects_ != effects || is_special(function->name)) {
     function->dull_work = 0;
   } else if (steps_ - steps > 1) {  // one statement is no more work than this

@@ -470,7 +470,10 @@ class Interpreter {
   const std::string_view* name_of_loaded(Instance* value);
   Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);
-  Ref ask_custom_finders(std::string_view name, Ref parent, bool before);
+  // What they give; null: nothing, or it raised. Where it is not known whether one of them has the
+  // name that is a point, and what it gives opaque; with `is_unsure` that is told and no more.
+  Ref ask_custom_finders(std::string_view name, Ref parent, bool before, bool* is_unsure = nullptr);
+  Ref found_or_not(std::string_view name);
   // missing_names.cc
   struct NamingFiles {
     size_t open = 0;                         // the plan's, of the module

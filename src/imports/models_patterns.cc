@@ -311,6 +311,19 @@ Ref re_sub(I& in, Ref self, const A& a) {
   return in.string(result.append(text.substr(at)));
 }
 
+// The characters are those of CPython's re.escape since 3.7.
+Ref re_escape(I& in, Ref, const A& a) {
+  const auto* text = as<Str>(a.get(0, "pattern"), Type::kStr);
+  if (!text) return in.opaque();
+  std::string result;
+  for (const char c : text->text) {
+    if (std::string_view("()[]{}?*+-|^$\\.&~# \t\n\r\v\f").find(c) != std::string_view::npos)
+      result += '\\';
+    result += c;
+  }
+  return in.string(result);
+}
+
 Sequence* groups_of(Ref self) {
   auto* match = as<Instance>(self, Type::kInstance);
   return match ? sequence_of(match->names.get(kGroups)) : nullptr;
@@ -362,6 +375,7 @@ Ref match_groupdict(I& in, Ref self, const A& a) {
 
 constexpr ModelRow kRows[] = {
     {"re.compile", re_compile},
+    {"re.escape", re_escape},
     {"re.match", re_match},
     {"re.fullmatch", re_fullmatch},
     {"re.search", re_search},

@@ -165,7 +165,8 @@ Ref Interpreter::import_below_replaced(std::string_view name, Ref parent) {
 
 // Finders that programs put on sys.meta_path: those that stand before the one of sys.path, or those
 // behind it.
-Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool before) {
+Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool before,
+                                    bool* is_unsure) {
   const List& all = meta_path_->items;
   const auto place = std::find(all.begin(), all.end(), path_finder_);
   const bool is_gone = place == all.end();  // then none stands before it
@@ -218,6 +219,14 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
   }
   // Whoever expects that it is not there goes on without it.
   if (before || !may_find || expects("ImportError")) return nullptr;
+  if (is_unsure) {
+    *is_unsure = true;
+    return nullptr;
+  }
+  return found_or_not(name);
+}
+
+Ref Interpreter::found_or_not(std::string_view name) {
   undecided(fmt::format("whether a finder of sys.meta_path finds {}", name)).may_fail = true;
   Ref value = opaque(name);
   dict_set(sys_modules_, name, value);
@@ -694,6 +703,9 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
   if (found && found->type != Type::kOpaque) return found;
   const std::string full = module->spec.name + "." + std::string(name);
   const bool package = module->names.contains("__path__");
+  // What native code may have given the package is no submodule that a finder is asked for.
+  bool may_be_found = false;
+  bool* is_unsure = module->may_have_more() ? &may_be_found : nullptr;
   if (package && !found) {
     if (Ref known = loaded_module(full)) return known;
     if (finder_.find(full, search_of(module, module->spec.name))) {
@@ -704,7 +716,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
       return opaque(module->spec.name, name);
     }
     for (const bool before : {true, false}) {
-      if (Ref custom = ask_custom_finders(full, module, before)) return custom;
+      if (Ref custom = ask_custom_finders(full, module, before, is_unsure)) return custom;
       if (raised_) return nullptr;
     }
   }
@@ -718,6 +730,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
     if (module->spec.kind == ModuleKind::kNative) dict_set(sys_modules_, full, made);
     return made;
   }
+  if (may_be_found) return found_or_not(full);
   if (module->state == Module::kRunning)
     return raise("ImportError",
                  fmt::format("cannot import name '{}' from partially initialized module '{}' (most "

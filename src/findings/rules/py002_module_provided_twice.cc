@@ -89,14 +89,24 @@ bool steps_aside(const EnvironmentCase& examined, std::string_view name, const P
           importer_of(examined.tree, examined.files, std::string(name), is_own).empty());
 }
 
+// mlflow is installed with mlflow-skinny, which has a part of its files.
+bool requires_other(const Distribution& one, const Distribution& other) {
+  return std::any_of(one.requires_dist.begin(), one.requires_dist.end(), [&](const auto& text) {
+    const auto requirement = PackageRequirement::parse(text);
+    return requirement && requirement->marker.find("extra") == std::string::npos &&
+           normal_name(requirement->name) == normal_name(other.name);
+  });
+}
+
 Finding describe(const EnvironmentCase& examined, std::string_view name, const Provider& first,
                  const Provider& second, bool same_files) {
   const Distribution &a = examined.all()[first.distribution],
                      &b = examined.all()[second.distribution];
   Finding finding;
-  const bool is_meant =
+  const bool is_required = requires_other(a, b) || requires_other(b, a);
+  const bool is_aside =
       steps_aside(examined, name, first, second) || steps_aside(examined, name, second, first);
-  finding.severity = is_meant ? Severity::kNote : Severity::kWarning;
+  finding.severity = is_required || is_aside ? Severity::kNote : Severity::kWarning;
   finding.certainty = Certainty::kDeclared;
   finding.headline = fmt::format("module {} is brought by {} and by {}", name, label(a), label(b));
   for (const auto& [distribution, provider] : {std::pair{&a, &first}, std::pair{&b, &second}}) {
@@ -108,7 +118,9 @@ Finding describe(const EnvironmentCase& examined, std::string_view name, const P
   if (same_files)
     finding.evidence.push_back(
         fact("file", "the files are the same: removing one deletes those of the other"));
-  if (is_meant)
+  if (is_required)
+    finding.evidence.push_back(fact("declared", "one of them requires the other"));
+  else if (is_aside)
     finding.evidence.push_back(
         fact("file",
              "the package is imported; the module is small, and nothing of its own "
@@ -167,12 +179,12 @@ const Rule kPy002 = {
     "  removing one distribution may delete the other's files.",
     "  tensorflow and tensorflow-cpu of the same version; `jwt` of PyJWT and of jwt.",
     "  Keep one of the two.",
-    "  Distributions without RECORD are not compared. A note only: a small module (1 KiB) beside "
-    "others\n"
-    "  of its distribution, behind a package, that puts modules of its own name into sys.modules "
-    "or "
-    "is\n"
-    "  not imported by them.",
+    "  Distributions without RECORD are not compared. A note only: where one requires the other "
+    "(its\n"
+    "  files are meant to be the same), and a small module (1 KiB) beside others of its "
+    "distribution,\n"
+    "  behind a package, that puts modules of its own name into sys.modules or is not imported by\n"
+    "  them.",
     nullptr,
     check,
 };

@@ -177,6 +177,26 @@ struct Verdict {
   }
 };
 
+// Whether the distribution brings the same module for this runtime too, under a longer name beside
+// it, to choose from (transformers' sentencepiece_model_pb2_new.py). Those of gRPC are other code.
+bool has_other_version(const EnvironmentCase& examined, const Runtime& runtime, uint32_t index,
+                       std::string_view path) {
+  const std::string_view stem = path.substr(0, path.size() - std::string_view(".py").size());
+  const auto [begin, end] = examined.files.rows_of(index);
+  for (size_t i = begin; i < end; i++) {
+    const InstalledFiles::Row& row = examined.files.rows()[i];
+    const std::string_view other = row.record.path;
+    if (!other.starts_with(stem) || !other.ends_with(".py") || other.size() <= path.size() ||
+        other[stem.size()] != '_' || other.find('/', stem.size()) != other.npos)
+      continue;
+    const auto text = examined.tree.read_text(examined.files.path_of(row), kMaxModule);
+    if (text && text->find("AddSerializedFile(") != text->npos &&
+        read_module(runtime, *text).refusal.empty())
+      return true;
+  }
+  return false;
+}
+
 Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t index) {
   Verdict verdict;
   const auto [begin, end] = examined.files.rows_of(index);
@@ -186,8 +206,10 @@ Verdict judge(const EnvironmentCase& examined, const Runtime& runtime, uint32_t 
     const std::string path = examined.files.path_of(row);
     const auto text = examined.tree.read_text(path, kMaxModule);
     if (!text) continue;
-    verdict.modules++;
     Module module = read_module(runtime, *text);
+    if (!module.refusal.empty() && has_other_version(examined, runtime, index, row.record.path))
+      continue;
+    verdict.modules++;
     verdict.ranges.push_back(std::move(module.range));
     if (!module.refusal.empty()) verdict.refused.emplace_back(path, std::move(module.refusal));
   }
