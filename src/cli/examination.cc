@@ -125,7 +125,7 @@ Result<void> judge_recorded(const DoctorOptions& options, const Subject& subject
   soften_what_is_not_loaded(report);
   // A run of another time may have had another PYTHONPATH, or other files.
   if (!options.replay.empty()) return {};
-  world.first_directory = subject.first_directory;
+  world.first_directory = directory_of_imports(world.tree, python_variables(options));
   if (world.python && subject.program)
     explain_by_plan(
         world, [&] { return plan_program(world, *subject.program, variables); }, report);
@@ -227,7 +227,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return {};
   }
   ready(world);
-  world.first_directory = subject.first_directory;
+  world.first_directory = directory_of_imports(world.tree, python_variables(options));
   const Sequence planned = plan_sequence(world, subject.imports, environment);
   facts.add_to(report);
   return examine_one(options, world, planned, report);

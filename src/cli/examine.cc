@@ -81,6 +81,8 @@ void add_deciding_points(const python::Plan& plan, const std::string& statement,
                          report::Report& report) {
   std::vector<std::string>& all = report.unknowns;
   std::vector<std::string> fresh;
+  for (const std::string& problem : plan.problems)
+    if (std::find(all.begin(), all.end(), problem) == all.end()) fresh.push_back(problem);
   for (const python::Undecided& point : plan.undecided) {
     if (!point.may_fail) continue;
     const std::string text = text_of(point);
@@ -102,7 +104,6 @@ void add_unknowns(const Machine& machine, const Sequence& sequence, const Outcom
   for (const std::string& problem : outcome.problems) add(problem);
   for (const std::string& spot : sequence.trace.blind_spots) add(spot);
   if (!sequence.plan) return;
-  for (const std::string& problem : sequence.plan->problems) add(problem);
   size_t left = kMostPoints, more = 0;
   for (const python::Undecided& point : sequence.plan->undecided) {
     if (point.may_fail) continue;
@@ -239,7 +240,7 @@ void add_judgement(World& world, const Sequence& sequence, sim::Simulation* simu
   OrderFindings of_order(report, order);
   for (const Finding& finding : judgement.findings) of_order.add(finding);
   Outcome& outcome = judgement.outcome;
-  note_broken(outcome.loaded, report, order);
+  note_broken(outcome.loaded, sequence.plan, report, order);
   if (has_later_phases(world, sequence)) {
     judge_later(world, sequence, *simulation, judgement.ownership, std::move(judgement.findings),
                 of_order);
@@ -247,7 +248,8 @@ void add_judgement(World& world, const Sequence& sequence, sim::Simulation* simu
   }
   note_reach(world, outcome.loaded, report);
   order.verdict = verdict(order, outcome);
-  if (order.verdict == "sound" && sequence.plan && may_fail(*sequence.plan))
+  if (order.verdict == "sound" && sequence.plan &&
+      (may_fail(*sequence.plan) || !sequence.plan->problems.empty()))
     order.verdict = "unknown";
   if (!sequence.plan && !trace.exit_status) {
     report.unknowns.push_back(

@@ -50,14 +50,36 @@ LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
   return loaded;
 }
 
+namespace {
+
+// A module that is not found, and that one of these files would be: they are lost.
+bool misses_one_of(const std::optional<python::Plan>& plan, const std::vector<std::string>& files) {
+  constexpr std::string_view kNotFound = "ModuleNotFoundError: No module named '";
+  if (!plan) return false;
+  for (const std::string* words : {&plan->failure, &plan->failure_cause}) {
+    if (!words->starts_with(kNotFound)) continue;
+    std::string place = "/" + words->substr(kNotFound.size());
+    place.resize(std::min(place.find('\''), place.size()));
+    std::replace(place.begin(), place.end(), '.', '/');
+    if (std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+          return file.ends_with(place + ".py") || file.ends_with(place + "/__init__.py");
+        }))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool loads_broken(const LoadedFiles& loaded, const Finding& finding) {
   return std::any_of(finding.broken.begin(), finding.broken.end(),
                      [&](const std::string& path) { return loaded.contains(path); });
 }
 
-void note_broken(const LoadedFiles& loaded, report::Report& report, report::Order& order) {
+void note_broken(const LoadedFiles& loaded, const std::optional<python::Plan>& plan,
+                 report::Report& report, report::Order& order) {
   for (Finding& finding : report.findings) {
-    if (!loads_broken(loaded, finding)) continue;
+    if (!loads_broken(loaded, finding) && !misses_one_of(plan, finding.broken)) continue;
     order.findings.push_back(finding.id);
     if (finding.severity == Severity::kError) order.phase = report::kAtImport;
     if (!finding.imports.empty() || !finding.program.empty()) continue;

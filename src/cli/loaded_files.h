@@ -16,8 +16,10 @@ LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
 
 // Whether one of the files that the finding calls broken is among them.
 bool loads_broken(const LoadedFiles& loaded, const Finding& finding);
-// What was found broken in the environment belongs to the orders that load it.
-void note_broken(const LoadedFiles& loaded, report::Report& report, report::Order& order);
+// What was found broken in the environment belongs to the orders that load it, or end because it is
+// lost.
+void note_broken(const LoadedFiles& loaded, const std::optional<python::Plan>& plan,
+                 report::Report& report, report::Order& order);
 // Which findings about files are of importance to this process (Finding::reach).
 void note_reach(const World& world, const LoadedFiles& loaded, report::Report& report);
 

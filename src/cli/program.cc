@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/paths.h"
@@ -62,8 +63,23 @@ Result<Program> read_script(const Tree& tree, const Targets& targets,
 
 std::optional<std::string> first_directory(const Tree& tree, const PythonVariables& variables) {
   if (!tree.has_process() || variables.safe_path) return std::nullopt;
-  const auto directory = tree.real_path(".");
-  return directory ? std::optional(*directory) : std::nullopt;
+  return tree.real_path(".");
+}
+
+std::optional<std::string> directory_of_imports(const Tree& tree,
+                                                const PythonVariables& variables) {
+  auto directory = first_directory(tree, variables);
+  if (!directory) return std::nullopt;
+  const std::vector<std::string> names = tree.list(*directory);
+  const bool has_modules = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    for (const char* suffix : {".py", ".pyc", ".so"})
+      if (name.ends_with(suffix)) return true;
+    const auto status = name.find('.') == std::string::npos
+                            ? tree.stat(*directory + "/" + name)
+                            : tl::expected<FileStatus, int>(FileStatus{});
+    return status && status->is_directory();
+  });
+  return has_modules ? directory : std::nullopt;
 }
 
 Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& words,

@@ -60,6 +60,10 @@ Result<Target> read_target(const Tree& tree, const TargetWords& given,
 // directory. Nothing with PYTHONSAFEPATH, or where there is none (--root).
 std::optional<std::string> first_directory(const Tree& tree, const PythonVariables& variables);
 
+// The same for a list of imports, if there is anything in it that one could import: a plan that
+// looks into a directory holds only as long as no name in that changes.
+std::optional<std::string> directory_of_imports(const Tree& tree, const PythonVariables& variables);
+
 // How it is planned, with these variables.
 python::PlanRequest request_of(const Program& program,
                                const std::map<std::string, std::string>& environment);

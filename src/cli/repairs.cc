@@ -163,7 +163,7 @@ Result<void> RepairCase::prepare() {
   about.variables = variables_;
   if (request_.effects) about_.emplace(world_, std::move(about));
   if (!request_.imports.empty() || !request_.with.empty())
-    world_.first_directory = first_directory(world_.tree, PythonVariables::from_environment());
+    world_.first_directory = directory_of_imports(world_.tree, PythonVariables::from_environment());
   if (uses_kept) world_.kept = KeptPlans::open(*world_.python, world_.distributions);
   ready(world_);
   plan_all();
@@ -224,7 +224,7 @@ void RepairCase::add_environment_findings(const SearchResult& result,
     report::Order& order = environment.orders.emplace_back();
     order.imports = orders_[at].imports;
     order.program = request_.title;
-    note_broken(loaded, environment, order);
+    note_broken(loaded, orders_[at].plan, environment, order);
     note_reach(world_, loaded, environment);
   }
   soften_what_is_not_loaded(environment);

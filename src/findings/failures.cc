@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/paths.h"
+#include "facts/python/requirement.h"
 #include "findings/words.h"
 
 namespace cohabit {
@@ -256,32 +258,102 @@ uint64_t cut_short(const Image& image) {
   return wanted > mapped ? wanted : 0;
 }
 
+namespace {
+
+Finding finding_of(const Case& examined, const Failure& failure, std::string_view headline,
+                   std::string_view help) {
+  const Blame blame = blame_of(examined.process.simulation(), failure);
+  Finding finding;
+  finding.severity = Severity::kError;
+  finding.headline = describe(examined, failure, blame.needs, headline);
+  add_parties(examined, failure, blame, finding);
+  finding.evidence.push_back(
+      {"search", "ld.so says: " + failure.message, failure.caller, failure.name, -1, -1, ""});
+  for (const sim::SearchStep& step : failure.search)
+    finding.evidence.push_back({"place",
+                                fmt::format("{} ({}): {}", step.path, step.because, step.outcome),
+                                "", step.path, -1, -1, ""});
+  if (auto better = help_for_missing(examined, failure, finding))
+    finding.help.push_back(std::move(*better));
+  else if (auto system = help_for_system_library(examined, failure, blame))
+    finding.help.push_back(std::move(*system));
+  else if (is_of_one_distribution(finding) &&
+           failure.message.find(kUnreadable) == std::string::npos)
+    finding.help.push_back(reinstall(examined, finding.libraries[0]));
+  else
+    finding.help.push_back({std::string(help), "", Safety::kManual});
+  return finding;
+}
+
+bool is_need_cut_off(const Case& examined, const Failure& failure) {
+  return is_need_cut_off(examined, failure, blame_of(examined.process.simulation(), failure));
+}
+
+// The loader itself ends the process in that call (IO901).
+bool asserts_in(const Case& examined, uint32_t call) {
+  const sim::Simulation& simulation = examined.process.simulation();
+  const auto& assertions = simulation.assertions();
+  return std::any_of(assertions.begin(), assertions.end(), [&](const auto& one) {
+    return simulation.objects()[one.object].call == call;
+  });
+}
+
+// What the distribution of a library requires and the installed version of that is not.
+std::string unmet_requirement(const Distributions& all, const std::string& path) {
+  for (const Distribution* owner : all.owners(path))
+    for (const std::string& text : owner->requires_dist) {
+      const auto requirement = PackageRequirement::parse(text);
+      const Distribution* other =
+          requirement && requirement->marker.empty() ? all.find(requirement->name) : nullptr;
+      const auto version = other ? PythonVersion::parse(other->version) : std::nullopt;
+      if (version && !requirement->specifiers.contains(*version))
+        return fmt::format("{} {} requires {}, and {} {} is installed", owner->name, owner->version,
+                           text, other->name, other->version);
+    }
+  return "";
+}
+
+}  // namespace
+
 std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
                                   std::string_view headline, std::string_view help) {
   std::vector<Finding> findings;
-  for (const Failure& failure : fatal_failures(examined)) {
-    if (failure.message.find(phrase) == std::string::npos) continue;
-    const Blame blame = blame_of(examined.process.simulation(), failure);
-    if (is_need_cut_off(examined, failure, blame)) continue;
-    Finding finding;
-    finding.severity = Severity::kError;
-    finding.headline = describe(examined, failure, blame.needs, headline);
-    add_parties(examined, failure, blame, finding);
-    finding.evidence.push_back(
-        {"search", "ld.so says: " + failure.message, failure.caller, failure.name, -1, -1, ""});
-    for (const sim::SearchStep& step : failure.search)
-      finding.evidence.push_back({"place",
-                                  fmt::format("{} ({}): {}", step.path, step.because, step.outcome),
-                                  "", step.path, -1, -1, ""});
-    if (auto better = help_for_missing(examined, failure, finding))
-      finding.help.push_back(std::move(*better));
-    else if (auto system = help_for_system_library(examined, failure, blame))
-      finding.help.push_back(std::move(*system));
-    else if (is_of_one_distribution(finding) &&
-             failure.message.find(kUnreadable) == std::string::npos)
-      finding.help.push_back(reinstall(examined, finding.libraries[0]));
-    else
-      finding.help.push_back({std::string(help), "", Safety::kManual});
+  for (const Failure& failure : fatal_failures(examined))
+    if (failure.message.find(phrase) != std::string::npos && !is_need_cut_off(examined, failure))
+      findings.push_back(finding_of(examined, failure, headline, help));
+  return findings;
+}
+
+std::vector<Finding> survived_opens(const Case& examined, std::string_view phrase,
+                                    std::string_view headline, std::string_view help) {
+  const auto& results = examined.process.simulation().results();
+  const auto& calls = examined.trace.calls;
+  std::vector<Finding> findings;
+  if (examined.trace.exit_status && WIFSIGNALED(*examined.trace.exit_status)) return findings;
+  std::set<std::string> fatal, known;
+  for (const Failure& failure : fatal_failures(examined)) fatal.insert(failure.message);
+  for (size_t i = 0; i < std::min(results.size(), calls.size()); i++) {
+    if (!results[i].failed || results[i].error.find(phrase) == std::string::npos) continue;
+    if (fatal.contains(results[i].error) || !known.insert(results[i].error).second) continue;
+    const auto call = static_cast<uint32_t>(i);
+    const Failure failure{calls[i].name.value_or(""),
+                          results[i].error,
+                          calls[i].caller,
+                          results[i].search,
+                          call,
+                          opened_by(examined.process.simulation(), call)};
+    if (is_need_cut_off(examined, failure) || asserts_in(examined, call)) continue;
+    Finding finding = finding_of(examined, failure, headline, help);
+    const std::string unmet =
+        examined.distributions
+            ? unmet_requirement(*examined.distributions, finding.libraries.front().path)
+            : "";
+    if (unmet.empty()) {
+      finding.severity = Severity::kWarning;
+    } else {
+      finding.evidence.push_back(fact("declared", unmet));
+      finding.help = {{"install versions that go together: " + unmet, "", Safety::kManual}};
+    }
     findings.push_back(std::move(finding));
   }
   return findings;

@@ -18,6 +18,13 @@ namespace cohabit {
 std::vector<Finding> failed_opens(const Case& examined, std::string_view phrase,
                                   std::string_view headline, std::string_view help);
 
+// The others, of a process that is not killed: the program went on without what it had asked for.
+// An error where the library's distribution requires another version of what is installed than
+// there is (torchvision of another torch: its operators are missing as soon as they are used), else
+// a warning.
+std::vector<Finding> survived_opens(const Case& examined, std::string_view phrase,
+                                    std::string_view headline, std::string_view help);
+
 // Where the file should end by its PT_LOAD segments, if whole pages of them are not there: touching
 // one raises SIGBUS. The rest of the last page reads as zero. 0: all is there.
 uint64_t cut_short(const Image& image);

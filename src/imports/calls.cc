@@ -52,6 +52,14 @@ bool Interpreter::is_open(const Class* type, int depth) const {
                      [&](const Class* base) { return is_open(base, depth + 1); });
 }
 
+// The same, but for types.ModuleType: what that has has names with two underscores.
+bool Interpreter::is_open_beside_module(const Class* type, int depth) const {
+  if (!type->module && type->name == "ModuleType") return false;
+  if (depth > 30 || type->open) return true;
+  return std::any_of(type->bases.begin(), type->bases.end(),
+                     [&](const Class* base) { return is_open_beside_module(base, depth + 1); });
+}
+
 bool Interpreter::derives_from(const Class* type, const Class* base, int depth) const {
   if (type == base) return true;
   if (depth > 30) return false;
@@ -285,14 +293,17 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
   if (object->text)
     if (Ref method = builtin_method(object->text, name)) return method;
   if (Ref hook = class_attribute(object->of, "__getattr__"); hook && !name.starts_with("__")) {
+    const uint64_t guesses = guesses_;
+    const Catching catching(*this, {"AttributeError"}, true);
     Ref value = call(bind_method(hook, object, object->of), Arguments(arena_, {string(name)}));
     if (value) return value;
     if (!raised_is("AttributeError")) {
       *raised = true;
       return nullptr;
     }
+    const bool is_sure = !raised_->doubted && guesses_ == guesses && !object->open;
     clear_raised();
-    return nullptr;
+    return is_sure ? nullptr : opaque_;
   }
   if (name == "__dict__") {
     auto* dict = make<Dict>();
@@ -342,6 +353,10 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
       if (instance->of->is_property)
         if (Ref method = method_of("property", name, instance)) return method;
       const bool asks = class_attribute(instance->of, "__getattribute__") != nullptr;
+      // A module class's __getattr__ has refused it, and what is open of the class is ModuleType.
+      if (!asks && !name.starts_with("__") && class_attribute(instance->of, "__getattr__") &&
+          !is_open_beside_module(instance->of))
+        return nullptr;
       return instance->open || asks || is_open(instance->of) ? opaque_ : nullptr;
     }
     case Type::kClass: {

@@ -363,13 +363,24 @@ Ref Interpreter::evaluate_unary(const Expr& expression) {
   return opaque_;
 }
 
+// Where an operand that is not known decides whether another one is evaluated at all, a failure in
+// that which nobody expects says that it is not.
+bool Interpreter::forgive_operand() {
+  if (!is_unawaited_failure() || raised_->refused || raised_->left || raised_->of_consumer)
+    return false;
+  clear_raised();
+  undecided("condition, and an import that fails behind it");
+  return true;
+}
+
 Ref Interpreter::evaluate_bool(const Expr& expression) {
   const bool wanted = expression.op == Operator::kOr;
   bool sure = true;
   Ref reason = none_;
   for (size_t i = 0; i < expression.items.size(); i++) {
     Ref value = evaluate(*expression.items[i]);
-    if (!value) return !sure && forgive_exit() ? opaque_ : nullptr;
+    if (!value && !sure && (forgive_exit() || forgive_operand())) return opaque_;
+    if (!value) return nullptr;
     value = doubt(value, reason);
     reason = value;
     const auto decided = truth(value);
@@ -584,6 +595,12 @@ std::optional<bool> Interpreter::contains(Ref container, Ref item) {
     if (!is_key(item)) return std::nullopt;
     observe(dict, item);
     if (dict_get(dict, item)) return true;
+    // `"x" in globals()`
+    if (const std::string_view* name = text_of(item);
+        name && dict->variables_of && !name->starts_with("__")) {
+      if (dict->variables_of->names.contains(*name)) return true;
+      if (!dict->variables_of->may_have_more()) return false;
+    }
     return dict->open ? std::nullopt : std::optional(false);
   }
   if (Instance* instance = as<Instance>(container, Type::kInstance)) {

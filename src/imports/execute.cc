@@ -625,8 +625,38 @@ Flow Interpreter::execute_try(const Stmt& statement) {
   return flow;
 }
 
+// What a program has put in the place of builtins.__import__; null: nothing.
+Ref Interpreter::own_import() {
+  Module* builtins = as<Module>(loaded_module("builtins"), Type::kModule);
+  Ref import = builtins ? builtins->names.get("__import__") : nullptr;
+  const bool is_own =
+      import && import->type != Type::kOpaque && !is_model(import, "builtins.__import__");
+  return is_own ? import : nullptr;
+}
+
+// What own_import() gives. `names`: of a from statement.
+Ref Interpreter::import_by_statement(std::string_view name, std::span<const Alias> names,
+                                     uint32_t level) {
+  Sequence* wanted = names.empty() ? nullptr : list({}, Type::kTuple);
+  for (const Alias& alias : names) wanted->items.push_back(constant(alias.name));
+  Ref given = call(own_import(), Arguments(arena_, {constant(name), variables_of(current_module()),
+                                                    none_, wanted ? wanted : none_,
+                                                    integer(static_cast<int64_t>(level))}));
+  if (given && given->type == Type::kOpaque)
+    undecided(fmt::format("what the program's own __import__ gives for {}", name));
+  return given;
+}
+
 Flow Interpreter::execute_import(const Stmt& statement) {
+  const bool is_own = own_import();
   for (const Alias& alias : statement.aliases) {
+    if (is_own) {
+      Ref top = import_by_statement(alias.name, {}, 0);
+      if (!top) return Flow::kRaise;
+      Ref last = alias.bound.empty() ? top : loaded_module(alias.name);
+      bind(alias.bound.empty() ? top_of(alias.name) : alias.bound, last ? last : opaque());
+      continue;
+    }
     Ref module = import_dotted(alias.name);
     if (!module) return Flow::kRaise;
     if (!alias.bound.empty()) {
@@ -655,7 +685,9 @@ Flow Interpreter::execute_import_from(const Stmt& statement) {
     }
     name = *absolute;
   }
-  Ref module = import_dotted(name);
+  Ref module = own_import()
+                   ? import_by_statement(statement.name, statement.aliases, statement.level)
+                   : import_dotted(name);
   if (!module) return Flow::kRaise;
   for (const Alias& alias : statement.aliases) {
     if (alias.name == "*") return execute_star_import(module);
@@ -738,9 +770,7 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
       raised.message = display(instance->arguments->items[0]).value_or("");
   }
   raised.declared = checks_version();
-  raised.certain = is_refusal();
-  if (raised.certain && handles_here()) raised.cause = text_of_error(handling_.back());
-  raised.refused = !handling_.empty() && handling_.back().refused;
+  note_refusal(raised);
   raised.in_import = is_importing();
   raised_ = std::move(raised);
   return raise_if_expected();
@@ -764,6 +794,15 @@ bool Interpreter::is_refusal() const {
          (after_import || std::all_of(frames_.begin(), frames_.end(), is_own_code));
 }
 
+void Interpreter::note_refusal(Raised& raised) const {
+  raised.certain = is_refusal();
+  if (raised.certain && handles_here()) {
+    raised.cause = text_of_error(handling_.back());
+    raised.for_import = handling_.back().failed_import || handling_.back().refused;
+  }
+  raised.refused = !handling_.empty() && handling_.back().refused;
+}
+
 // An error that nobody expects is likelier a gap in what we know.
 Flow Interpreter::raise_if_expected() {
   if (raised_->type && !expects(raised_->type->name) && !raised_is("ImportError") &&
@@ -781,6 +820,9 @@ Flow Interpreter::raise_if_expected() {
 
 // A decorator that tells nothing leaves what it decorates: most register or wrap.
 Ref Interpreter::decorate(const Stmt& statement, Ref value) {
+  // Code that was followed, and left a class the one it is, has no secret hand in it.
+  bool is_seen = true;
+  const uint64_t guesses = guesses_;
   for (size_t i = statement.decorators.size(); i-- > 0;) {
     Ref decorator = evaluate(*statement.decorators[i]);
     if (!decorator) return nullptr;
@@ -792,9 +834,12 @@ Ref Interpreter::decorate(const Stmt& statement, Ref value) {
     if (Function* function = as<Function>(value, Type::kFunction))
       function->guessed |= result->type == Type::kOpaque || result->type == Type::kNone;
     // A class made of a class (enum, attrs) is known less well than the one whose body was seen.
+    is_seen = is_seen && known && result == value;
     if (result->type == Type::kClass && value->type == Type::kClass) continue;
     if (result->type != Type::kOpaque && result->type != Type::kNone) value = result;
   }
+  if (Class* type = as<Class>(value, Type::kClass); type && is_seen && guesses == guesses_)
+    type->decorated = false;
   return value;
 }
 
@@ -916,6 +961,44 @@ Flow Interpreter::execute_delete(const Stmt& statement) {
   return Flow::kNext;
 }
 
+namespace {
+
+// Of an index that counts from the end where it is negative, or of a bound of a slice.
+size_t place_in(int64_t index, size_t size) {
+  const auto count = static_cast<int64_t>(size);
+  return static_cast<size_t>(std::clamp<int64_t>(index < 0 ? index + count : index, 0, count));
+}
+
+}  // namespace
+
+// `x[a:b] = value`, `del x[a:b]`.
+bool Interpreter::assign_slice(Ref object, const Expr& slice, Ref value) {
+  Sequence* target = as<Sequence>(object, Type::kList);
+  const auto given = elements(value);
+  bool known = target && !slice.items[2] && given && !holds_more(value);
+  size_t bounds[2] = {0, target ? target->items.size() : 0};
+  for (size_t i = 0; known && i < 2; i++) {
+    if (!slice.items[i]) continue;
+    Ref bound = evaluate(*slice.items[i]);
+    if (!bound) return false;
+    const auto* number = as<Int>(bound, Type::kInt);
+    known = number;
+    if (number) bounds[i] = place_in(number->value, target->items.size());
+  }
+  effects_++;
+  if (!known) {
+    if (Sequence* sequence = sequence_of(object)) sequence->open = true;
+    return true;
+  }
+  const std::vector<Ref> items(given->begin(), given->end());  // it may be the list itself
+  const auto at = [&](size_t place) {
+    return target->items.begin() + static_cast<std::ptrdiff_t>(place);
+  };
+  target->items.erase(at(bounds[0]), at(std::max(bounds[0], bounds[1])));
+  target->items.insert(at(bounds[0]), items.begin(), items.end());
+  return true;
+}
+
 bool Interpreter::delete_target(const Expr& target) {
   switch (target.kind) {
     case ExprKind::kName:
@@ -934,9 +1017,19 @@ bool Interpreter::delete_target(const Expr& target) {
     }
     case ExprKind::kSubscript: {
       Ref object = evaluate(*target.items[0]);
+      if (object && target.items[1]->kind == ExprKind::kSlice)
+        return assign_slice(object, *target.items[1], list({}));
       Ref key = object ? evaluate(*target.items[1]) : nullptr;
       if (!key) return false;
       if (Dict* dict = as<Dict>(object, Type::kDict)) dict_erase(dict, key);
+      if (Sequence* items = as<Sequence>(object, Type::kList)) {
+        const auto* index = as<Int>(key, Type::kInt);
+        const auto at = index ? place_in(index->value, items->items.size()) : 0;
+        if (index && at < items->items.size())
+          items->items.erase(items->items.begin() + static_cast<std::ptrdiff_t>(at));
+        else
+          items->open = true;
+      }
       return true;
     }
     default:
@@ -1023,10 +1116,8 @@ bool Interpreter::assign(const Expr& target, Ref value) {
     case ExprKind::kSubscript: {
       Ref object = evaluate(*target.items[0]);
       if (!object) return false;
-      if (target.items[1]->kind == ExprKind::kSlice) {
-        if (Sequence* sequence = sequence_of(object)) sequence->open = true;
-        return true;
-      }
+      if (target.items[1]->kind == ExprKind::kSlice)
+        return assign_slice(object, *target.items[1], value);
       Ref key = evaluate(*target.items[1]);
       return key && set_item(object, key, value);
     }

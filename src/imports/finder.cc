@@ -41,7 +41,7 @@ bool is_plain(std::string_view name) {
 
 Finder::Finder(const Tree& tree, const Interpreter& interpreter,
                std::optional<std::string> directory)
-    : tree_(tree), interpreter_(interpreter) {
+    : tree_(tree), interpreter_(interpreter), zips_(tree) {
   if (directory) path_.push_back(*directory);
   own_entries_ = path_.size();
   path_.insert(path_.end(), interpreter.module_path.begin(), interpreter.module_path.end());
@@ -62,7 +62,10 @@ std::string Finder::place(const std::string& entry) const {
 Finder::Directory& Finder::look_into(const std::string& directory) {
   const auto known = directories_.find(directory);
   if (known != directories_.end()) return known->second;
-  return directories_.emplace(directory, Directory{tree_.list(directory), {}}).first->second;
+  Names names = tree_.list(directory);
+  const bool is_zipped = names.empty();
+  if (is_zipped) names = zips_.list(directory);
+  return directories_.emplace(directory, Directory{std::move(names), {}, is_zipped}).first->second;
 }
 
 namespace {
@@ -82,7 +85,7 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
 
 bool Finder::is_file(const std::string& path) const {
   const auto status = tree_.stat(path);
-  return status && status->is_regular();
+  return status ? status->is_regular() : zips_.is_file(path);
 }
 
 namespace {
@@ -95,14 +98,22 @@ std::string below(const std::string& directory, const std::string& name) {
 
 bool Finder::is_directory(const std::string& path) const {
   const auto status = tree_.stat(path);
-  return status && status->is_directory();
+  return status ? status->is_directory() : zips_.is_directory(path);
+}
+
+std::optional<ZipModules::Source> Finder::read_source(const std::string& path,
+                                                      uint64_t limit) const {
+  if (auto text = tree_.read_text(path, limit)) return ZipModules::Source{std::move(*text), false};
+  return zips_.read(path, limit);
 }
 
 // directory/stem with the first suffix that there is.
 bool Finder::find_file(const std::string& directory, std::string_view stem, Found& found) {
-  const Names& names = list(directory);
+  const Directory& here = look_into(directory);
+  const Names& names = here.names;
   if (!any_starts(names, stem)) return false;
   for (const auto& [suffix, kind] : loaders_) {
+    if (here.is_zipped && kind == ModuleKind::kNative) continue;
     const std::string file = std::string(stem) + suffix;
     if (!has(names, file)) continue;
     std::string path = below(directory, file);

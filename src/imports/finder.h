@@ -11,6 +11,7 @@
 
 #include "base/tree.h"
 #include "facts/python/interpreter.h"
+#include "imports/zip_modules.h"
 
 namespace cohabit::python {
 
@@ -51,8 +52,8 @@ class Finder {
   const std::vector<PthLine>& pth_lines() const { return interpreter_.pth_lines; }
 
   // The module `name` (full, "a.b.c"; only its last part is looked for) in these directories, which
-  // are sys.path or the parent's __path__. Directories are listed once. Zip files on sys.path and
-  // finders that packages install are not followed.
+  // are sys.path or the parent's __path__. Directories are listed once; archives
+  // are looked into. Finders that packages install are not followed.
   std::optional<ModuleSpec> find(std::string_view name, const std::vector<std::string>& search);
   // The same for a top-level name: built-in modules first, then path(). What start-up imports is
   // not sought in the first directory, which is not yet there at that time.
@@ -66,6 +67,8 @@ class Finder {
   bool is_builtin(std::string_view name) const;
   // The directory of extension modules of the standard library (lib-dynload) and of its sources.
   const std::string& standard_library() const { return interpreter_.standard_library; }
+  // A module's file, also one in an archive.
+  std::optional<ZipModules::Source> read_source(const std::string& path, uint64_t limit) const;
   // EXTENSION_SUFFIXES of this interpreter: ".cpython-312-x86_64-linux-gnu.so", ".abi3.so", ".so".
   const std::vector<std::string>& extension_suffixes() const { return suffixes_; }
 
@@ -89,7 +92,8 @@ class Finder {
 
   struct Directory {
     Names names;
-    ByText<Found> found;  // what was asked for and is there
+    ByText<Found> found;     // what was asked for and is there
+    bool is_zipped = false;  // of an archive
   };
 
   Directory& look_into(const std::string& directory);
@@ -111,6 +115,7 @@ class Finder {
   std::vector<std::pair<std::string, ModuleKind>> loaders_;  // suffixes in FileFinder's order
   std::vector<std::string> builtins_;                        // sorted
   ByText<Directory> directories_;
+  ZipModules zips_;
 };
 
 }  // namespace cohabit::python

@@ -31,7 +31,8 @@ struct Raised {
   Class* type = nullptr;  // null: opaque
   Ref value = nullptr;
   std::string message;
-  std::string cause;  // see Plan::failure_cause
+  std::string cause;        // see Plan::failure_cause
+  bool for_import = false;  // the cause is an import that failed
   std::string file;
   uint32_t line = 0;
   bool declared = false;     // the program itself says that it does not go with this version
@@ -331,17 +332,21 @@ class Interpreter {
   void set_at(const BlockFacts::Place& place, Ref value);
   void add_doubt(const BlockFacts& skipped);
   bool forgive_exit();
+  bool forgive_operand();
   std::optional<bool> guess_again(const Expr& condition);
   Flow execute_while(const Stmt& statement);
   Flow execute_else(const Stmt& loop, Round& round);
   Flow execute_try(const Stmt& statement);
   Flow execute_import(const Stmt& statement);
   Flow execute_import_from(const Stmt& statement);
+  Ref own_import();
+  Ref import_by_statement(std::string_view name, std::span<const Alias> names, uint32_t level);
   Flow execute_star_import(Ref module);
   Flow execute_raise(const Stmt& statement);
   Flow raise_if_expected();
   bool handles_here() const;
   bool is_refusal() const;
+  void note_refusal(Raised& raised) const;
   Flow execute_function(const Stmt& statement);
   Flow execute_class(const Stmt& statement);
   Flow execute_augmented(const Stmt& statement);
@@ -358,6 +363,7 @@ class Interpreter {
   void set_variable(Module& module, std::string_view name, Ref value);
   bool assign(const Expr& target, Ref value);
   void bind(std::string_view name, Ref value);
+  bool assign_slice(Ref object, const Expr& slice, Ref value);
   bool delete_target(const Expr& target);
   // The whole plan has used up what it may: nothing more is run.
   bool exhausted() const;
@@ -451,6 +457,7 @@ class Interpreter {
   Ref builtin_method(Ref object, std::string_view name);
   Ref method_of(std::string_view type, std::string_view name, Ref object);
   bool is_open(const Class* type, int depth = 0) const;
+  bool is_open_beside_module(const Class* type, int depth = 0) const;
   bool derives_from(const Class* type, const Class* base, int depth = 0) const;
   // Whether objects of this class are equal only to themselves.
   bool has_identity(const Class* type, int depth = 0) const;
@@ -458,6 +465,8 @@ class Interpreter {
   // modules.cc
   Ref import_one(std::string_view name, Ref parent);
   Ref load_source(Module* module);
+  Ref load_script(Module* module);
+  Ref refuse_source(const Module& module, std::string_view problem, uint32_t line);
   Ref load_native(Module* module);
   bool may_need(const std::string& native, std::string_view wanted);
   const NativeStrings* strings_of(const ModuleSpec& spec);
@@ -468,6 +477,7 @@ class Interpreter {
   // What is raised is an ImportError, or one of its kind, or certain, and no handler waits for it.
   bool is_unawaited_failure() const;
   const std::string_view* name_of_loaded(Instance* value);
+  Ref raise_no_name(Ref value, std::string_view name);
   Ref submodule_of_replaced(Ref value, std::string_view name);
   std::optional<ModuleSpec> find_from_loaded(std::string_view name);
   // What they give; null: nothing, or it raised. Where it is not known whether one of them has the
@@ -519,6 +529,7 @@ class Interpreter {
   const Syntax* parse_text(std::string_view code);
   void start_up();
   void run_program();
+  void add_shell_names(Module* module);
   std::optional<ModuleSpec> find_main(const std::string& name);
   bool is_standard(const Module* module) const;
   bool is_known_to_be_unbound(std::string_view name);

@@ -176,7 +176,8 @@ Token Lexer::read_name() {
     const StringPrefix prefix = read_prefix(name);
     if (prefix.is_valid) return read_string(begin, prefix);
   }
-  if (!ascii && !is_identifier(name)) return fail("invalid character in identifier");
+  if (!ascii && (!is_utf8(name) || !is_identifier(name)))
+    return fail("invalid character in identifier");
   if (const Keyword* keyword = find_keyword(name)) return make(keyword->kind, begin, keyword->op);
   return make(TokenKind::kName, begin);
 }

@@ -32,6 +32,9 @@ Ref model_isinstance(I& in, Ref, const A& a) {
 
 Ref model_issubclass(I& in, Ref, const A& a) {
   Class* type = as<Class>(a.get(0), Type::kClass);
+  // Where a program tries what is a class.
+  if (a.get(0) && a.get(0)->type == Type::kModule && in.expects("TypeError"))
+    return in.raise("TypeError", "issubclass() arg 1 must be a class");
   return type && a.get(1) ? in.boolean(in.is_subclass(type, a.get(1))) : in.opaque();
 }
 
@@ -379,8 +382,10 @@ Ref model_import(I& in, Ref, const A& a) {
   }
   std::string full(*name);
   if (Int* level = as<Int>(a.get(4, "level"), Type::kInt); level && level->value > 0) {
-    const auto absolute =
-        in.absolute_name(in.current_module(), static_cast<uint32_t>(level->value), *name);
+    const Dict* variables = as<Dict>(a.get(1, "globals"), Type::kDict);  // the importer's
+    Module* importer =
+        variables && variables->variables_of ? variables->variables_of : in.current_module();
+    const auto absolute = in.absolute_name(importer, static_cast<uint32_t>(level->value), *name);
     if (!absolute) return in.raise("ImportError", "attempted relative import");
     full = *absolute;
   }
@@ -629,6 +634,7 @@ constexpr ModelRow kRows[] = {
     {"builtins.hasattr", model_hasattr},
     {"builtins.getattr", model_getattr},
     {"builtins.setattr", model_setattr},
+    {"object.__setattr__", model_setattr},
     {"builtins.sorted", model_sorted},
     {"builtins.reversed", model_reversed},
     {"builtins.range", model_range},

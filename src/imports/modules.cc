@@ -373,12 +373,13 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
 const Syntax* Interpreter::parse(const std::string& path) {
   const auto known = cache_.sources.find(path);
   if (known != cache_.sources.end()) return known->second.get();
-  auto text = tree().read_text(path, kMostSource);
-  if (!text) {
+  auto source = finder_.read_source(path, kMostSource);
+  if (!source) {
     plan_.problems.push_back("cannot read " + path);
     return cache_.sources.emplace(path, nullptr).first->second.get();
   }
-  auto syntax = std::make_unique<Syntax>(std::move(*text), cache_.nodes);
+  if (source->is_packed && !import_dotted("zlib")) clear_raised();  // zipimport unpacks by it
+  auto syntax = std::make_unique<Syntax>(std::move(source->text), cache_.nodes);
   return cache_.sources.emplace(path, std::move(syntax)).first->second.get();
 }
 
@@ -390,14 +391,28 @@ Ref Interpreter::load_source(Module* module) {
   }
   if (!module->syntax->errors().empty()) {
     const SyntaxError& error = module->syntax->errors()[0];
-    raise("SyntaxError",
-          fmt::format("{} ({}, line {})", error.message, module->spec.path, error.line));
-    // The file that cannot be read, not who imports it.
-    raised_->file = module->spec.path;
-    raised_->line = error.line;
-    return nullptr;
+    return refuse_source(*module, error.message, error.line);
   }
   return run_file(module);
+}
+
+// A script, which is read line by line: nothing of it may be of another encoding.
+Ref Interpreter::load_script(Module* module) {
+  module->syntax = parse(module->spec.path);
+  const StrayByte stray = module->syntax ? module->syntax->stray() : StrayByte();
+  if (stray.line == 0 || stray.is_declared) return load_source(module);
+  return refuse_source(
+      *module,
+      fmt::format("Non-UTF-8 code starting with '\\x{:02x}', but no encoding declared", stray.byte),
+      stray.line);
+}
+
+// The file that cannot be read is named, not who imports it.
+Ref Interpreter::refuse_source(const Module& module, std::string_view problem, uint32_t line) {
+  raise("SyntaxError", fmt::format("{} ({}, line {})", problem, module.spec.path, line));
+  raised_->file = module.spec.path;
+  raised_->line = line;
+  return nullptr;
 }
 
 Ref Interpreter::run_file(Module* module) {
@@ -687,6 +702,16 @@ bool Interpreter::may_be_native_name(const Module& package, std::string_view nam
   });
 }
 
+// In Python's words, as far as it is known what has no such name.
+Ref Interpreter::raise_no_name(Ref value, std::string_view name) {
+  Instance* package = as<Instance>(value, Type::kInstance);
+  const std::string_view* own = package ? name_of_loaded(package) : nullptr;
+  const std::string_view* file = package ? text_of(package->names.get("__file__")) : nullptr;
+  std::string words = fmt::format("cannot import name '{}'", name);
+  if (own) words += fmt::format(" from '{}' ({})", *own, file ? *file : "unknown location");
+  return raise("ImportError", std::move(words));
+}
+
 Ref Interpreter::import_from(Ref value, std::string_view name) {
   Module* module = as<Module>(value, Type::kModule);
   if (!module) {
@@ -695,7 +720,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
     if (raised || (found && found->type != Type::kOpaque)) return found;
     if (Ref submodule = submodule_of_replaced(value, name)) return submodule;
     if (raised_) return nullptr;
-    return found ? found : raise("ImportError", fmt::format("cannot import name '{}'", name));
+    return found ? found : raise_no_name(value, name);
   }
   bool raised = false;
   Ref found = module_attribute(module, name, &raised);
@@ -856,6 +881,7 @@ Ref Interpreter::raise_exit(Ref status) {
     value->names["args"] = value->arguments;
     value->names["code"] = tells ? status : none_;
   }
+  note_refusal(*raised_);
   return nullptr;
 }
 

@@ -81,7 +81,7 @@ Syntax::Syntax(std::string text, Arena* nodes)
     : text_(std::move(text)),
       own_nodes_(nodes ? nullptr : std::make_unique<Arena>()),
       nodes_(nodes ? *nodes : *own_nodes_) {
-  const std::string_view problem = make_source_text(text_);
+  const std::string_view problem = make_source_text(text_, stray_);
   if (!problem.empty()) {
     errors_.push_back({1, std::string(problem)});
     text_.clear();
@@ -91,6 +91,17 @@ Syntax::Syntax(std::string text, Arena* nodes)
   whole.end = static_cast<uint32_t>(text_.size());
   whole.line = 1;
   module_ = Parser(*this, whole, true).parse_statements();
+  if (stray_.line > 0) parse_functions(module_);
+}
+
+void Syntax::parse_functions(Block block) const {
+  for (const Stmt* statement : block) {
+    parse_functions(body_of(*statement));
+    for (const Block inner : {statement->body, statement->orelse, statement->finally})
+      parse_functions(inner);
+    for (const Handler& handler : statement->handlers) parse_functions(handler.body);
+    for (const Case& one : statement->cases) parse_functions(one.body);
+  }
 }
 
 Block Syntax::body_of(const Stmt& function) const {

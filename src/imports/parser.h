@@ -133,6 +133,7 @@ class Parser {
   struct StringParts;
   const Expr* parse_strings();
   const Expr* parse_plain_string(const Token& token);
+  void check_encoding(std::string_view literal);
   const Expr* parse_joined_strings(const Token& first);
   void parse_formatted(StringParts& parts);
   const Expr* parse_field(StringParts& parts, const FStringQuote& quote);

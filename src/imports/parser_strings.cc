@@ -40,6 +40,7 @@ const Expr* Parser::parse_strings() {
 // A literal on its own is a view of the text if nothing in it is escaped.
 const Expr* Parser::parse_plain_string(const Token& token) {
   const std::string_view literal = text(token);
+  check_encoding(literal);
   const StringPrefix prefix = read_prefix(literal.substr(0, literal.find_first_of("'\"")));
   const std::string_view quoted = strip_quotes(literal, prefix);
   Expr* expr = node(prefix.is_bytes ? ExprKind::kBytes : ExprKind::kString, token.line);
@@ -84,8 +85,15 @@ const Expr* Parser::parse_joined_strings(const Token& first) {
   return expr;
 }
 
+// Comments alone may hold bytes that are no text.
+void Parser::check_encoding(std::string_view literal) {
+  if (syntax_.stray_.line > 0 && !is_utf8(literal))
+    fail("(unicode error) 'utf-8' codec can't decode a byte of a string");
+}
+
 void Parser::append_text(StringParts& parts, std::string_view literal, const StringPrefix& prefix) {
   if (literal.empty()) return;
+  check_encoding(literal);
   if (parts.text == nullptr) parts.text = &syntax_.strings_.emplace_back();
   const std::string_view problem = append_value(*parts.text, literal, prefix);
   if (!problem.empty()) fail(std::string(problem));

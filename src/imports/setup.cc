@@ -617,6 +617,15 @@ std::optional<ModuleSpec> Interpreter::find_main(const std::string& name) {
   return std::nullopt;
 }
 
+// What IPython gives a notebook, and has loaded itself: what that is, is not planned.
+void Interpreter::add_shell_names(Module* module) {
+  for (const char* name : {"get_ipython", "display", "In", "Out", "_", "__", "___", "_ih", "_oh",
+                           "_dh", "exit", "quit"})
+    module->names[name] = opaque(name);
+  for (const char* name : {"IPython", "IPython.display", "ipykernel"})
+    if (!loaded_module(name)) dict_set(sys_modules_, name, opaque(name));
+}
+
 void Interpreter::run_program() {
   std::string file = request_.code_file, package;
   if (!request_.run_module.empty()) {
@@ -628,10 +637,11 @@ void Interpreter::run_program() {
   }
   auto* module = new_module({"__main__", ModuleKind::kSource, file, {}});
   module->package = package;
+  if (request_.code_file.ends_with(".ipynb")) add_shell_names(module);
   module->names["__package__"] = string(package);
   dict_set(sys_modules_, "__main__", module);
   if (request_.code.empty() && !file.empty()) {
-    (void)load_source(module);
+    (void)(request_.run_module.empty() ? load_script(module) : load_source(module));
     return;
   }
   std::string code = request_.code;
@@ -664,13 +674,14 @@ void Interpreter::finish(const std::vector<Ref>& path) {
 }
 
 // A program's own decision, often about arguments that it was not given; not a failure of a module
-// that it imports.
+// that it imports, nor an end because of an import that has failed, with a text or a number.
 bool Interpreter::is_own_exit() {
   if (!request_.imports.empty()) return false;
   if (ended_) return !ended_->in_import;
   const Instance* value = as<Instance>(raised_->value, Type::kInstance);
   const bool tells = value && value->arguments && !value->arguments->items.empty();
-  return !raised_->in_import || !tells || !truth(value->arguments->items[0]).value_or(false);
+  if (!tells || !truth(value->arguments->items[0]).value_or(false)) return true;
+  return !raised_->in_import && !raised_->for_import;
 }
 
 void Interpreter::conclude() {

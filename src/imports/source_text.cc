@@ -74,13 +74,15 @@ size_t find_high_byte(std::string_view text, size_t at) {
   return at;
 }
 
-bool is_utf8(std::string_view text) {
-  for (size_t at = find_high_byte(text, 0); at < text.size(); at = find_high_byte(text, at)) {
+// Where the first byte is that is not UTF-8; its end: nowhere.
+size_t find_stray(std::string_view text) {
+  size_t at = find_high_byte(text, 0);
+  for (; at < text.size(); at = find_high_byte(text, at)) {
     const size_t length = sequence_length(text.substr(at, 4));
-    if (length == 0) return false;
+    if (length == 0) return at;
     at += length;
   }
-  return true;
+  return at;
 }
 
 // Each byte is a character. Other encodings are read like this too, since all that can hold Python
@@ -126,16 +128,28 @@ void append_code_point(std::string& text, uint32_t code) {
   }
 }
 
-std::string_view make_source_text(std::string& bytes) {
+bool is_utf8(std::string_view text) {
+  return find_stray(text) == text.size();
+}
+
+std::string_view make_source_text(std::string& bytes, StrayByte& stray) {
   if (bytes.size() >= (uint64_t{1} << 31)) return "file too large";
   if (bytes.find('\0') != std::string::npos) return "source code cannot contain null bytes";
-  if (bytes.starts_with("\xef\xbb\xbf")) bytes.erase(0, 3);
+  const bool has_mark = bytes.starts_with("\xef\xbb\xbf");
+  if (has_mark) bytes.erase(0, 3);
   unify_line_breaks(bytes);
-  if (is_utf8(bytes)) return "";
+  const size_t at = find_stray(bytes);
+  if (at == bytes.size()) return "";
   const std::string coding = find_coding(bytes);
-  if (coding.empty() || coding.starts_with("utf-8") || coding == "utf8")
-    return "the file is not UTF-8";
-  decode_latin1(bytes);
+  if (coding == "utf8") return "'utf-8' codec can't decode a byte of it";
+  if (!coding.empty() && !coding.starts_with("utf-8")) {
+    decode_latin1(bytes);
+    return "";
+  }
+  const auto here = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+  stray.line = static_cast<uint32_t>(std::count(bytes.begin(), here, '\n') + 1);
+  stray.byte = static_cast<uint8_t>(*here);
+  stray.is_declared = has_mark || !coding.empty();
   return "";
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "imports/source_text.h"
 
 namespace cohabit::python {
 
@@ -206,6 +207,8 @@ class Syntax {
   // module, but are only seen when it is asked for.
   Block body_of(const Stmt& function) const;
   const std::vector<SyntaxError>& errors() const { return errors_; }
+  // A byte that is not UTF-8; with one, the functions are parsed too, for what else is wrong.
+  const StrayByte& stray() const { return stray_; }
   // The text of a function's body, unparsed: to see whether it can be of interest.
   std::string_view text_of(const Stmt& function) const;
 
@@ -213,7 +216,10 @@ class Syntax {
   friend class Parser;
   Syntax(std::string text, Arena* nodes);
 
+  void parse_functions(Block block) const;
+
   std::string text_;
+  StrayByte stray_;
   std::unique_ptr<Arena> own_nodes_;
   Arena& nodes_;
   mutable std::deque<std::string> strings_;  // values of literals that are not plain text

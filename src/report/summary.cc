@@ -22,14 +22,15 @@ std::string counts(const Report& report) {
                      word(count(Severity::kNote), "note"));
 }
 
-// The first order that is unsound tells why; else everything there is, else the user's own program.
+// The first order that is unsound tells why; else everything there is, else the proof by runs. Each
+// can be given as it stands.
 std::string next_command(const Report& report) {
   for (const Order& order : report.orders)
     if (order.verdict == "unsound")
       return fmt::format("cohabit doctor --imports {}", fmt::join(order.imports, ","));
   const bool any = std::any_of(report.findings.begin(), report.findings.end(),
                                [](const auto& one) { return one.severity != Severity::kNote; });
-  return any ? "cohabit doctor" : "cohabit doctor app.py";
+  return any || report.orders.empty() ? "cohabit doctor" : "cohabit verify";
 }
 
 }  // namespace

@@ -140,7 +140,6 @@ def test_an_unexplained_failure_is_planned(cohabit: str) -> None:
 @pytest.mark.parametrize("source", [
     "import mine; mine.fall()",                                          # beside the script
     "import sys; sys.path.insert(0, 'sub'); import deep; deep.fall()",
-    "try:\n    import absent_here\nexcept ImportError:\n    raise SystemExit(3)",
     "def use():\n    import absent_here\nraise SystemExit(4)",
     "import typing\nif typing.TYPE_CHECKING:\n    import absent_here\nraise SystemExit(4)",
 ])
@@ -150,6 +149,12 @@ def test_what_did_not_fail_is_not_blamed(cohabit: str, tmp_path: Path, source: s
         (tmp_path / file).write_text("def fall():\n    raise ValueError\n")
     (tmp_path / "app.py").write_text(source + "\n")
     assert errors(traced(cohabit, "app.py", cwd=tmp_path)) == ["PY301"]
+
+
+def test_an_end_because_of_a_failed_import_is_explained(cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("try:\n    import absent_here\nexcept ImportError:\n    raise SystemExit(3)\n")
+    report = traced(cohabit, "app.py", cwd=tmp_path)
+    assert errors(report) == ["PY302"] and "raised for ModuleNotFoundError: No module named 'absent_here'" in str(report)
 
 
 def test_a_run_of_another_time_is_not_planned(cohabit: str, tmp_path: Path) -> None:

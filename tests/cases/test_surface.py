@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -136,6 +137,34 @@ file elsewhere/own.py
     # Bare, the environment is examined, wherever one stands; imports are those of `python -c`.
     assert told("project") == (hidden, "sound")
     assert told("project", "--imports", "torch") == (hidden | {("PY302", "import torch")}, "unsound")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the machine code that is read is x86-64's")
+@pytest.mark.parametrize("size, fires", [(96, True), (88, False)])
+def test_types_of_numpy_1_in_cython_modules(size: int, fires: bool, cohabit: str, tmp_path: Path) -> None:
+    site = tmp_path / SITE
+    (tmp_path / "core.c").write_text(  # as Cython 0.29 and 3 call their __Pyx_ImportType
+        "extern void *PyImport_ImportModule(const char *);\nint PyErr_Format(void *, const char *, ...);\n"
+        "__attribute__((noinline)) static void *import_type(void *m, const char *module, const char *name, unsigned long size,"
+        " int check) {\n  if (check && size > *(unsigned long *)m) PyErr_Format(m, \"%s.%s size changed, may indicate binary"
+        " incompatibility. Expected %zd\", module, name, size);\n  return m;\n}\n"
+        "void *PyInit_core(void) {\n  void *m = PyImport_ImportModule(\"numpy\");\n"
+        f"  if (!import_type(m, \"numpy\", \"dtype\", {size}, 2) || !import_type(m, \"numpy\", \"ndarray\", 80, 1)) return 0;\n"
+        "  return import_type(m, \"numpy\", \"ufunc\", 96, 1) && import_type(m, \"builtins\", \"type\", 880, 1) ? m : 0;\n}\n")
+    (site / "old").mkdir(parents=True)
+    subprocess.run(["gcc", "-O2", "-fPIC", "-shared", "-o", site / "old" / "core.so", tmp_path / "core.c"], check=True)
+    casefile.build_world(f"""program env/bin/python3
+file env/lib/python3.11/os.py
+dist {SITE} numpy 2.1.3
+  file numpy/__init__.py
+dist {SITE} old 1.0
+  requires numpy
+  file old/__init__.py
+  lists old/core.so
+""", tmp_path)
+    found = [f["headline"] for f in report(cohabit, tmp_path / "env", "--imports", "numpy")["findings"]
+             if f["code"] == "PY005"]
+    assert found == (["old 1.0 is built for NumPy 1, and NumPy 2.1.3 is installed"] if fires else [])
 
 
 # --- hostile names

@@ -867,6 +867,69 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "m_pkg.py": "class Odd:\n    def __getitem__(self, key):\n        return key\n    def keys(self):\n        return ['m']\n"
                     "    def __iter__(self):\n        return {'m': 1}\nglobals().update(Odd())\nimport m_a\n",
         "m_a.py": ""},
+    "a finder that is asked often": {  # transformers' for names that it had
+        "app.py": "import m_find, m_a, m_b, m_c, m_d, m_e\nimport m_gone\n",
+        "m_find.py": "import importlib.util, re, sys\n"
+                     "OLD = re.compile(rf'{re.escape(__name__)}\\.models\\.(\\w+)\\.image_(?!pil_)(\\w+)_fast')\n"
+                     "NAMES = {'m_old': 'm_a'}\n"
+                     "def resolve(name):\n    if OLD.fullmatch(name) is not None:\n        return 'm_x'\n"
+                     "    package, _, last = name.rpartition('.')\n"
+                     "    if package == __name__ and last in NAMES:\n        return NAMES[last]\n    return None\n"
+                     "class Finder:\n    def __init__(self, ask):\n        self.ask = ask\n"
+                     "    def find_spec(self, name, path=None, target=None):\n        found = self.ask(name)\n"
+                     "        if found is None or importlib.util.find_spec(found) is None:\n            return None\n"
+                     "        return importlib.util.spec_from_loader(name, self)\n"
+                     "sys.meta_path.append(Finder(resolve))\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_e.py": "", "m_x.py": ""},
+    "finders of decorated classes": {  # importlib_metadata's beside setuptools'
+        "app.py": "import sys\ndef install(finder):\n    sys.meta_path.append(finder())\n    return finder\n"
+                  "@install\nclass Nothing:\n    @staticmethod\n    def find_spec(*names, **more):\n        return None\n"
+                  "import m_find\nm_find.Vendor().install()\nfrom m_virtual import m_a\nimport m_gone\n",
+        "m_find.py": "import importlib, importlib.util, sys\nclass Vendor:\n"
+                     "    def find_spec(self, name, path=None, target=None):\n"
+                     "        return importlib.util.spec_from_loader(name, self) if name == 'm_virtual.m_a' else None\n"
+                     "    def create_module(self, spec):\n        return importlib.import_module('m_b')\n"
+                     "    def exec_module(self, module):\n        pass\n"
+                     "    def install(self):\n        if self not in sys.meta_path:\n            sys.meta_path.append(self)\n",
+        "m_virtual/__init__.py": "", "m_b.py": ""},
+    "an operand that may not be evaluated": {  # werkzeug 2.0's werkzeug.debug
+        "app.py": "import json, os\nvalue = os.getpid() > 1 or json.m_gone\nvalue = os.getpid() < 1 and json.m_gone\n"
+                  "if os.getpid() < 1 and json.m_gone:\n    import m_x\nimport m_a\njson.m_gone\n",
+        "m_a.py": "", "m_x.py": ""},
+    "what is a class": {
+        "app.py": "import json\nclass M:\n    code = 1\nfor one in [json, M]:\n    try:\n        good = issubclass(one, M)\n"
+                  "    except TypeError:\n        good = False\n    if not good or one.code is None:\n        continue\n"
+                  "    import m_a\n",
+        "m_a.py": ""},
+    "attributes that object sets": {  # isort's frozen settings
+        "app.py": "import m_pkg\nfrom dataclasses import dataclass\n@dataclass(frozen=True)\nclass Settings:\n    name: str = 'x'\n"
+                  "    def __post_init__(self):\n        object.__setattr__(self, 'name', 'm_' + 'a')\n"
+                  "        __import__(self.name)\nSettings()\n"
+                  "class Plain:\n    name = 'x'\n    def __init__(self):\n        object.__setattr__(self, 'name', 'one')\n"
+                  "        getattr(m_pkg, self.name)\nPlain()\n",
+        "m_pkg.py": "one = 1\n", "m_a.py": ""},
+    "slices of lists": {
+        "app.py": "import sys\nplaces = sys.path[:]\nsys.path[:] = ['/gone']\ntry:\n    import m_a\nexcept ImportError:\n    import sys\n"
+                  "sys.path[0:0] = places\nimport m_a\nnames = ['m_x', 'm_b', 'm_c', 'm_y', 'm_z']\ndel names[0], names[-1]\n"
+                  "del names[2:]\nnames[1:] = ['m_d', *names[1:]]\nnames[-1:] = []\nfor name in names:\n    __import__(name)\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_x.py": "", "m_y.py": "", "m_z.py": ""},
+    "a replaced function that imports": {  # lazily, for a while, as tensorflow_datasets does
+        "app.py": "import builtins, contextlib, functools, types\nreal = builtins.__import__\n"
+                  "def fake(name, globals=None, locals=None, fromlist=(), level=0, extra=0):\n"
+                  "    if name == 'm_lazy':\n        return types.ModuleType(name)\n"
+                  "    return real('m_b' if name == 'm_gone' else name, globals, locals, fromlist, level)\n"
+                  "@contextlib.contextmanager\ndef lazy():\n    builtins.__import__ = functools.partial(fake, extra=1)\n    try:\n        yield\n"
+                  "    finally:\n        builtins.__import__ = real\n"
+                  "with lazy():\n    import m_lazy, m_gone, m_pkg.m_sub as sub\n    from m_pkg import m_a, value\n"
+                  "    try:\n        import m_none\n    except ImportError:\n        import m_c\n"
+                  "if value != 1 or sub.value != 2:\n    import m_x\nimport m_lazy\n",
+        "m_lazy.py": "import m_d\n", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_x.py": "",
+        "m_pkg/__init__.py": "from . import m_near\nvalue = 1\n", "m_pkg/m_sub.py": "value = 2\n", "m_pkg/m_a.py": "",
+        "m_pkg/m_near.py": ""},
+    "whether a variable is there": {
+        "app.py": "m_one = 1\nif 'm_one' in globals():\n    import m_a\nif 'm_two' in globals():\n    import m_x\n"
+                  "if 'm_two' not in globals():\n    import m_b\n",
+        "m_a.py": "", "m_b.py": "", "m_x.py": ""},
     "a finder that looks for a pattern": {
         "app.py": "import re, sys\nfrom importlib.machinery import ModuleSpec\nold = re.compile(r'm_pkg\\.(?!new_)(\\w+)_old')\ndef new_name(name):\n"
                   "    if (found := old.fullmatch(name)) is not None:\n        return 'm_a'\n    return None\nclass Finder:\n"

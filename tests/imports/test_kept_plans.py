@@ -72,6 +72,8 @@ class Doctor:
         self.site = self.world / SITE
         (self.site / "first" / "last.py").write_text(LAST.format(directory=str(self.site / "first")))
         self.cache = root / "cache"
+        self.place = root / "empty"  # nothing to import there
+        self.place.mkdir()
 
     def run(self, *words: str, limit: int | None = None, **variables: str) -> tuple[int, str, str, str]:
         import resource
@@ -84,7 +86,7 @@ class Doctor:
         plan.unlink(missing_ok=True)
         done = subprocess.run(
             [self.cohabit, "doctor", str(self.world / "env"), "--imports", "first", "--plan", str(plan), *words],
-            capture_output=True, text=True, timeout=60, cwd=self.root, preexec_fn=restrict if limit else None,
+            capture_output=True, text=True, timeout=60, cwd=self.place, preexec_fn=restrict if limit else None,
             env={"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(self.cache), **variables})
         return done.returncode, done.stdout, done.stderr, plan.read_text() if plan.exists() else ""
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -94,6 +95,77 @@ def test_plan_runs_programs_as_python_does(name: str, cohabit: str, repo: Path, 
     assert list(dict.fromkeys(planned)) == modules, plan["undecided"]
     raised = real.stderr.strip().split("\n")[-1].split(":")[0] if "Traceback" in real.stderr else ""
     assert (plan["failure"] or {"error": ""})["error"].split(":")[0] == raised
+
+
+def plan_of(cohabit: str, cwd: Path, *words: str | Path, **variables: str) -> dict:
+    done = subprocess.run([cohabit, "doctor", sys.executable, *words, "--plan", cwd / "plan.json"], cwd=cwd,
+                          env={"PATH": os.environ["PATH"]} | variables, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads((cwd / "plan.json").read_text()) | {"said": done.stdout}
+
+
+STRAYS = {  # modules with bytes that are not UTF-8
+    "comment": b"x = 1\n# caf\xe9\n", "string": b"x = 'caf\xe9'\n", "name": b"caf\xe9 = 1\n", "bytes": b"x = b'caf\xe9'\n",
+    "function": b"def f():\n    'caf\xe9'\n", "formatted": b"x = f'caf\xe9 {1}'\n", "broken": b"x = 1 # \xff\ndef f(:\n",
+    "declared": b"# coding: utf-8\nx = 1 # \xe9\n", "marked": b"\xef\xbb\xbfx = 1 # \xe9\n",
+    "utf8": b"# coding: utf8\nx = 1 # \xe9\n", "latin": b"# coding: latin-1\nx = 'caf\xe9'\n"}
+
+
+@pytest.mark.parametrize("way", ["import", "script"])
+@pytest.mark.parametrize("name", STRAYS)
+def test_bytes_that_are_not_utf8(name: str, way: str, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / f"m_{name}.py").write_bytes(STRAYS[name])
+    words = ["-c", f"import m_{name}"] if way == "import" else [f"m_{name}.py"]
+    real = subprocess.run([sys.executable, "-B", *words], cwd=tmp_path, capture_output=True, timeout=60)
+    words = ["--imports", f"m_{name}"] if way == "import" else [f"m_{name}.py"]
+    assert (plan_of(cohabit, tmp_path, *words)["failure"] is not None) == (real.returncode != 0), real.stderr
+
+
+def test_modules_in_archives_are_imported(cohabit: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "stored.zip", "w") as stored:
+        stored.writestr("m_a.py", "import m_b")
+        stored.writestr("m_pkg/__init__.py", "from . import m_sub")
+        stored.writestr("m_pkg/m_sub.py", "")
+        stored.writestr("m_pkg/m_deep/__init__.py", "import m_gone")
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("inner/m_b.py", "# " + "x" * 1000)
+    (tmp_path / "damaged.zip").write_bytes((tmp_path / "packed.zip").read_bytes()[:-10])
+    write({"app.py": "import os, sys\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+                     "sys.path[:0] = [here + '/damaged.zip', here + '/stored.zip', here + '/packed.zip/inner']\n"
+                     "import m_a, m_pkg\ntry:\n    import m_pkg.m_none\nexcept ImportError:\n    import m_pkg.m_deep\n",
+           "show.py": "import sys\ntry:\n    exec(open('app.py').read(), {'__name__': '__main__', '__file__': 'app.py'})\n"
+                      "except ImportError:\n    pass\n"
+                      "print(*(n for n in sys.modules if n.startswith('m_') or n == 'zlib'))\n"}, tmp_path)
+    real = subprocess.run([sys.executable, "-S", "show.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    plan = plan_of(cohabit, tmp_path, "app.py")
+    planned = {m["name"] for m in plan["modules"] if m["name"].startswith("m_") or m["name"] == "zlib"}
+    assert planned - {"m_pkg.m_deep"} == set(real.stdout.split()) and "zlib" in planned, real.stderr  # a failed one is gone
+    assert "No module named 'm_gone'" in plan["failure"]["error"]
+
+
+@pytest.mark.parametrize("text, fails", [
+    ("try:\n    import m_gone\nexcept ImportError as e:\n    sys.exit(f'install it: {e}')\n", True),
+    ("try:\n    import m_gone\nexcept ImportError:\n    sys.exit(1)\n", True),
+    ("try:\n    import m_gone\nexcept ImportError:\n    raise SystemExit(2)\n", True),
+    ("def load():\n    import m_gone\ntry:\n    load()\nexcept ImportError:\n    sys.exit('no')\n", True),
+    ("try:\n    import m_gone\nexcept ImportError:\n    sys.exit()\n", False),
+    ("try:\n    import m_gone\nexcept ImportError:\n    sys.exit(0)\n", False),
+    ("if len(sys.argv) < 2:\n    sys.exit('usage')\n", False),
+    ("try:\n    import m_gone\nexcept ImportError:\n    pass\nsys.exit(3)\n", False)])
+def test_end_because_of_a_failed_import_is_a_failure(text: str, fails: bool, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import sys\n" + text)
+    plan = plan_of(cohabit, tmp_path, "app.py")
+    assert (plan["failure"] is not None) == fails, plan["said"]
+    assert ("raised for ModuleNotFoundError: No module named 'm_gone'" in plan["said"]) == fails
+
+
+def test_names_that_a_notebook_has(cohabit: str, tmp_path: Path) -> None:
+    code = ("try:\n    get_ipython\nexcept NameError:\n    import m_x\nimport sys\nif 'ipykernel' not in sys.modules:\n"
+            "    import m_y\nimport IPython\nif IPython.get_ipython() is None:\n    import m_z\n"
+            "from IPython.display import display\nimport m_gone\n")
+    cell = {"cell_type": "code", "source": code, "metadata": {}, "outputs": [], "execution_count": None}
+    (tmp_path / "nb.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    assert "'m_gone'" in plan_of(cohabit, tmp_path, "nb.ipynb")["failure"]["error"]
 
 
 # What setuptools wrote for namespaces before PEP 420: protobuf's was there until 3.20.

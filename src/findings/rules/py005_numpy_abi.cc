@@ -2,6 +2,7 @@
 // extension was built with stands in the message of the check that its headers put into it:
 //   NumPy 1 headers: "module compiled against API version 0x%x but this version of numpy is 0x%x"
 //   NumPy 2 headers: "module was compiled against NumPy C-API version 0x%x (NumPy 1.20) but ..."
+// A module of Cython may have neither, and a check of the types' sizes instead.
 // The second names the oldest NumPy that will do. The first fails under NumPy 2: not always in the
 // import (onnxruntime 1.16 prints a warning, and dies in the first run).
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <map>
 
+#include "facts/elf/addresses.h"
 #include "facts/elf/object.h"
 #include "facts/python/requirement.h"
 #include "findings/expected.h"
@@ -73,26 +75,67 @@ void search(std::string_view text, Build& build) {
   }
 }
 
+// Cython checks that NumPy's types are no smaller than they were where the module was built:
+// __Pyx_ImportType(module, "numpy", "dtype", sizeof(PyArray_Descr), ...), with 96 bytes in NumPy 1
+// and less since 2.0 ("numpy.dtype size changed"). So `mov $96,%ecx` beside a `lea` of that name
+// into %rdx, on x86-64; the sizes of other types have not shrunk.
+bool expects_type_of_one(const elf::Object& object, Bytes file) {
+  constexpr std::string_view kSize("\xb9\x60\0\0\0", 5), kName("dtype\0", 6), kLea("\x48\x8d\x15");
+  constexpr size_t kNear = 48;  // bytes
+  if (object.machine != elf::EM_X86_64) return false;
+  for (const elf::Phdr& segment : object.segments) {
+    const auto part = file.slice(segment.p_offset, std::min(segment.p_filesz, kMaxSearched));
+    if ((segment.p_flags & elf::PF_X) == 0 || !part) continue;
+    const std::string_view code = part->text();
+    for (size_t at = 0; at < code.size(); at++) {
+      const size_t found = find_in(code.substr(at), kSize);
+      if (found == code.npos) break;
+      at += found;
+      const size_t begin = at - std::min(at, kNear);
+      const std::string_view around = code.substr(begin, 2 * kNear + kSize.size());
+      for (size_t lea = around.find(kLea); lea != around.npos; lea = around.find(kLea, lea + 1)) {
+        const size_t end = begin + lea + kLea.size() + 4;  // of the instruction
+        const auto distance = part->read<int32_t>(end - 4);
+        const auto offset =
+            distance
+                ? elf::offset_of(object, segment.p_vaddr + end + static_cast<int64_t>(*distance))
+                : std::nullopt;
+        if (offset && file.from(*offset).text().starts_with(kName)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+constexpr std::string_view kTypeCheck = "size changed, may indicate binary incompatibility";
+
 std::optional<Build> build_of(Bytes file) {
   const elf::Object object = elf::parse(file);
   const std::string_view names = object.strings.text().substr(0, object.strings_size);
-  if (find_in(names, "PyCapsule_") == names.npos) return std::nullopt;  // how the table is fetched
+  // How the table is fetched, and types.
+  if (find_in(names, "PyCapsule_") == names.npos &&
+      find_in(names, "PyImport_ImportModule") == names.npos)
+    return std::nullopt;
   Build build;
+  bool checks_types = false;
   for (const Bytes part : constants_of(object, file)) {
     MappedFile::populate(part);
     search(part.text(), build);
+    checks_types = checks_types || find_in(part.text(), kTypeCheck) != std::string_view::npos;
   }
+  if (checks_types && !build.with_one) build.with_one = expects_type_of_one(object, file);
   if (!build.with_one && build.oldest.empty()) return std::nullopt;
   return build;
 }
 
 // Of a bundle the answer is there, and the constants are not.
 std::optional<Build> build_in(const MappedFile& map) {
-  const auto words = map.extract("NumPy it is built for", [](Bytes file) -> MappedFile::Words {
-    const std::optional<Build> build = build_of(file);
-    if (!build) return {};
-    return {build->oldest, build->with_one ? "1" : ""};
-  });
+  const auto words = map.extract("NumPy it is built for, by its table or its types",
+                                 [](Bytes file) -> MappedFile::Words {
+                                   const std::optional<Build> build = build_of(file);
+                                   if (!build) return {};
+                                   return {build->oldest, build->with_one ? "1" : ""};
+                                 });
   if (words.size() != 2) return std::nullopt;
   return Build{!words[1].empty(), words[0]};
 }
@@ -140,6 +183,22 @@ struct Verdict {
   bool takes_one_only = false, takes_two_only = false;  // of NumPy's majors, by some file
 };
 
+// Another distribution has put its own file there (FI001 tells): it is none of this one's.
+bool was_overwritten(const EnvironmentCase& examined, const Distribution& distribution,
+                     const std::string& path, uint64_t size) {
+  const std::vector<InstalledFiles::Row>& rows = examined.files.rows();
+  const auto is_its_own = [&](uint32_t index) {
+    return &examined.owner(rows[index]) == &distribution &&
+           examined.files.path_of(rows[index]) == path;
+  };
+  for (const std::vector<uint32_t>& group : examined.files.claimed_twice())
+    for (const uint32_t index : group)
+      if (rows[index].record.size >= 0 && static_cast<uint64_t>(rows[index].record.size) != size &&
+          is_its_own(index))
+        return true;
+  return false;
+}
+
 Verdict judge(const EnvironmentCase& examined, const Distribution& distribution, bool declared,
               const PythonVersion& numpy) {
   Verdict verdict;
@@ -151,6 +210,9 @@ Verdict judge(const EnvironmentCase& examined, const Distribution& distribution,
     if (!build) continue;
     const auto oldest = PythonVersion::parse(build->oldest);
     const bool too_old = oldest && numpy < *oldest;
+    if ((too_old || (build->with_one && numpy.release().front() >= 2)) &&
+        was_overwritten(examined, distribution, path, map->bytes().size()))
+      continue;
     const bool other_major = build->with_one && numpy.release().front() >= 2;
     verdict.takes_one_only |= build->with_one;
     verdict.takes_two_only |= oldest && oldest->release().front() >= 2;
@@ -271,8 +333,9 @@ const Rule kPy005 = {
     "  onnxruntime 1.16.3 with NumPy 2.1.3: `import onnxruntime` works, InferenceSession.run "
     "crashes.",
     "  Install `numpy<2`, or a version of the distribution that supports NumPy 2.",
-    "  Cython modules that use NumPy's types and none of its functions carry no such check; their\n"
-    "  distributions have others that do. pybind11 modules of before 2.12 carry none either.",
+    "  Cython modules that use NumPy's types and none of its functions are told by the sizes that "
+    "they\n"
+    "  expect (numpy.dtype), on x86-64. pybind11 modules of before 2.12 carry no check.",
     nullptr,
     check,
 };

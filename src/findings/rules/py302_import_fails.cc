@@ -58,15 +58,34 @@ std::string how_to_bring(const python::Plan& plan, const std::string& module) {
                      near ? fmt::format(" (did you mean {}, which is there?)", *near) : "");
 }
 
+// The installed distribution whose RECORD lists the module: it is lost.
+std::optional<Library> brought_by(const Case& examined, const std::string& module) {
+  if (!examined.distributions) return std::nullopt;
+  const Tree& tree = examined.process.simulation().images().tree();
+  for (const Distribution& one : examined.distributions->all()) {
+    std::string record("\n");
+    record.append(tree.read_text(one.metadata + "/RECORD").value_or(""));
+    for (const char* suffix : {"/__init__.py", ".py"}) {
+      const std::string file = fmt::format("{}/{}{}", one.site, module, suffix);
+      const bool is_listed =
+          record.find(fmt::format("\n{}{},", module, suffix)) != std::string::npos;
+      if (is_listed && !tree.stat(file)) return Library{file, one.name, one.version};
+    }
+  }
+  return std::nullopt;
+}
+
 std::string what_happens(const python::Plan& plan) {
   if (!plan.failure_is_exit) return plan.failure + " is raised";
   return fmt::format("the process ends in line {} of {}, by {},", plan.failure_line,
                      last_part(plan.failure_file), plan.failure);
 }
 
-Help what_to_see(const python::Plan& plan) {
+Help what_to_see(const Case& examined, const python::Plan& plan) {
   std::string module = missing_module(plan.failure);
   if (module.empty()) module = missing_module(plan.failure_cause);
+  if (const auto lost = module.empty() ? std::nullopt : brought_by(examined, module))
+    return reinstall(examined, *lost);
   if (!module.empty()) return {how_to_bring(plan, module), "", Safety::kManual};
   const std::string line = plan.failure_file.starts_with('/')
                                ? fmt::format("line {} of {}", plan.failure_line, plan.failure_file)
@@ -98,7 +117,7 @@ std::vector<Finding> check(const Case& examined) {
     finding.evidence.push_back(fact("raised", "raised for " + plan.failure_cause));
   for (Library& library : named_distributions(examined, plan.failure))
     finding.libraries.push_back(std::move(library));
-  finding.help.push_back(what_to_see(plan));
+  finding.help.push_back(what_to_see(examined, plan));
   return {std::move(finding)};
 }
 
