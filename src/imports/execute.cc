@@ -974,8 +974,7 @@ size_t place_in(int64_t index, size_t size) {
 // `x[a:b] = value`, `del x[a:b]`.
 bool Interpreter::assign_slice(Ref object, const Expr& slice, Ref value) {
   Sequence* target = as<Sequence>(object, Type::kList);
-  const auto given = elements(value);
-  bool known = target && !slice.items[2] && given && !holds_more(value);
+  bool known = target && !slice.items[2];
   size_t bounds[2] = {0, target ? target->items.size() : 0};
   for (size_t i = 0; known && i < 2; i++) {
     if (!slice.items[i]) continue;
@@ -986,11 +985,14 @@ bool Interpreter::assign_slice(Ref object, const Expr& slice, Ref value) {
     if (number) bounds[i] = place_in(number->value, target->items.size());
   }
   effects_++;
-  if (!known) {
+  const auto given = elements(value);
+  if (!known || !given || holds_more(value)) {
     if (Sequence* sequence = sequence_of(object)) sequence->open = true;
     return true;
   }
   const std::vector<Ref> items(given->begin(), given->end());  // it may be the list itself
+  // A bound that is a call may have changed the list.
+  for (size_t& bound : bounds) bound = std::min(bound, target->items.size());
   const auto at = [&](size_t place) {
     return target->items.begin() + static_cast<std::ptrdiff_t>(place);
   };
