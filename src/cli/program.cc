@@ -18,6 +18,15 @@ bool is_program(const std::string& word) {
   return word.ends_with(".py") || word.ends_with(".ipynb") || word.ends_with(".pyw");
 }
 
+// A text file without such an ending whose first line names Python: `#!/usr/bin/env python3`, the
+// commands that installers make.
+bool is_python_script(const Tree& tree, const std::string& path) {
+  constexpr uint64_t kLargest = 1 << 20;
+  const auto text = tree.read_text(path, kLargest);
+  if (!text || !text->starts_with("#!") || text->find('\0') != std::string::npos) return false;
+  return text->substr(0, text->find('\n')).find("python") != std::string::npos;
+}
+
 std::string command_line(const std::string& start, const std::vector<std::string>& arguments) {
   std::string text = start;
   for (const std::string& argument : arguments) text.append(" ").append(shell_word(argument));
@@ -88,14 +97,15 @@ Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& 
   size_t next = 0;
   const auto starts_program = [&](size_t at) {
     const auto status = tree.stat(words[at]);
-    return is_program(words[at]) && !(status && status->is_directory());
+    if (!status || !status->is_regular()) return !status && is_program(words[at]);
+    return is_program(words[at]) || is_python_script(tree, words[at]);
   };
   if (next < words.size() && !starts_program(next)) targets.environment = words[next++];
   if (!has_module && next < words.size()) {
     if (!starts_program(next))
       return fail(
-          fmt::format("expected a program (a file that ends in .py or .ipynb) after the "
-                      "environment, found {}",
+          fmt::format("expected a program (a file that ends in .py or .ipynb, or whose first line "
+                      "names Python) after the environment, found {}",
                       words[next]));
     targets.program = words[next++];
   }

@@ -33,8 +33,9 @@ struct TargetWords {
   std::string module;
 };
 
-// Of the words [ENV] [PROGRAM [ARGUMENT...]]: a file that ends in .py or .ipynb is a program, what
-// stands before it is the environment. With `module` (-m) the words after ENV are its arguments.
+// Of the words [ENV] [PROGRAM [ARGUMENT...]]: a file that ends in .py or .ipynb, or whose first
+// line is #! with Python in it, is a program, what stands before it is the environment. With
+// `module` (-m) the words after ENV are its arguments.
 struct Targets {
   std::string environment;
   std::string program;

@@ -167,6 +167,16 @@ dist {SITE} old 1.0
     assert found == (["old 1.0 is built for NumPy 1, and NumPy 2.1.3 is installed"] if fires else [])
 
 
+def test_program_without_an_ending(cohabit: str, world: Path) -> None:
+    (world / "tool").write_text("#!/usr/bin/env python3\nimport absent\n")
+    (world / "other").write_text("#!/bin/sh\nexec python3\n")
+    for words in ((world / "env", world / "tool"), (world / "tool",)):
+        text = run(cohabit, "doctor", *words, code=1, VIRTUAL_ENV=str(world / "env")).stdout
+        assert "No module named 'absent' is raised" in text and f"python {world}/tool: unsound" in text
+    said = run(cohabit, "doctor", world / "env", world / "other", code=2).stderr
+    assert "whose first line names Python" in said and str(world / "other") in said
+
+
 # --- hostile names
 
 def test_names_cannot_forge_lines_or_move_the_cursor(cohabit: str, world: Path) -> None:
