@@ -97,8 +97,9 @@ Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& 
   size_t next = 0;
   const auto starts_program = [&](size_t at) {
     const auto status = tree.stat(words[at]);
-    if (!status || !status->is_regular()) return !status && is_program(words[at]);
-    return is_program(words[at]) || is_python_script(tree, words[at]);
+    if (status && status->is_directory()) return false;
+    const bool is_file = status && status->is_regular();
+    return is_program(words[at]) || (is_file && is_python_script(tree, words[at]));
   };
   if (next < words.size() && !starts_program(next)) targets.environment = words[next++];
   if (!has_module && next < words.size()) {
