@@ -104,18 +104,12 @@ void add_unknowns(const Machine& machine, const Sequence& sequence, const Outcom
   for (const std::string& problem : outcome.problems) add(problem);
   for (const std::string& spot : sequence.trace.blind_spots) add(spot);
   if (!sequence.plan) return;
-  size_t left = kMostPoints, more = 0;
-  for (const python::Undecided& point : sequence.plan->undecided) {
-    if (point.may_fail) continue;
-    if (left > 0)
-      add(text_of(point));
-    else
-      more++;
-    left -= left > 0 ? 1 : 0;
-  }
-  if (more > 0)
-    add(fmt::format("and {} more point{} that only a running program decides", more,
-                    more == 1 ? "" : "s"));
+  size_t points = 0;
+  for (const python::Undecided& point : sequence.plan->undecided)
+    if (!point.may_fail && points++ < kMostPoints) add(text_of(point));
+  if (points > kMostPoints)
+    add(fmt::format("and {} more point{} that only a running program decides", points - kMostPoints,
+                    points - kMostPoints == 1 ? "" : "s"));
 }
 
 // The findings of one order, as they come: those that are known from other orders are only named.

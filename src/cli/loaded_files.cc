@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "findings/words.h"
+
 namespace cohabit {
 namespace {
 
@@ -54,13 +56,12 @@ namespace {
 
 // A module that is not found, and that one of these files would be: they are lost.
 bool misses_one_of(const std::optional<python::Plan>& plan, const std::vector<std::string>& files) {
-  constexpr std::string_view kNotFound = "ModuleNotFoundError: No module named '";
   if (!plan) return false;
   for (const std::string* words : {&plan->failure, &plan->failure_cause}) {
-    if (!words->starts_with(kNotFound)) continue;
-    std::string place = "/" + words->substr(kNotFound.size());
-    place.resize(std::min(place.find('\''), place.size()));
-    std::replace(place.begin(), place.end(), '.', '/');
+    std::string module = missing_module(*words);
+    if (module.empty()) continue;
+    std::replace(module.begin(), module.end(), '.', '/');
+    const std::string place = std::string("/").append(module);
     if (std::any_of(files.begin(), files.end(), [&](const std::string& file) {
           return file.ends_with(place + ".py") || file.ends_with(place + "/__init__.py");
         }))

@@ -219,6 +219,13 @@ Help reinstall(const Case& examined, const Library& library) {
       Safety::kUnsafe};
 }
 
+std::string missing_module(std::string_view failure) {
+  constexpr std::string_view kNotFound = "ModuleNotFoundError: No module named '";
+  if (!failure.starts_with(kNotFound)) return "";
+  failure.remove_prefix(kNotFound.size());
+  return std::string(failure.substr(0, failure.find('\'')));
+}
+
 std::string family_name(const ProcessView& process, const CaptureGroup& group) {
   return group.family.empty() ? short_name(process, group.own) : readable_scope(group.family);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "findings/rule.h"
@@ -19,6 +20,8 @@ Library library_at(const Case& examined, const std::string& path);
 Help reinstall(const Case& examined, const Library& library);
 // "google::protobuf", or for C names "libz.so.1's functions".
 std::string family_name(const ProcessView& process, const CaptureGroup& group);
+// "a.b" of "ModuleNotFoundError: No module named 'a.b'"; empty: another failure.
+std::string missing_module(std::string_view failure);
 // "when `import a; import b` is run", or nothing when no imports are known.
 std::string when_imported(const Case& examined);
 

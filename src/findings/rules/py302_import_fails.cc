@@ -13,13 +13,10 @@
 namespace cohabit::rules {
 namespace {
 
-constexpr std::string_view kNotFound = "ModuleNotFoundError: No module named '";
-
 // The first part of the missing module's name: what a distribution would provide.
-std::string missing_module(const std::string& failure) {
-  if (!failure.starts_with(kNotFound)) return "";
-  const std::string name = failure.substr(kNotFound.size());
-  return name.substr(0, name.find_first_of(".'"));
+std::string missing_top(const std::string& failure) {
+  const std::string name = missing_module(failure);
+  return name.substr(0, name.find('.'));
 }
 
 // The installed distributions that the message names, "Numba needs NumPy 1.26 or less".
@@ -82,8 +79,8 @@ std::string what_happens(const python::Plan& plan) {
 }
 
 Help what_to_see(const Case& examined, const python::Plan& plan) {
-  std::string module = missing_module(plan.failure);
-  if (module.empty()) module = missing_module(plan.failure_cause);
+  std::string module = missing_top(plan.failure);
+  if (module.empty()) module = missing_top(plan.failure_cause);
   if (const auto lost = module.empty() ? std::nullopt : brought_by(examined, module))
     return reinstall(examined, *lost);
   if (!module.empty()) return {how_to_bring(plan, module), "", Safety::kManual};
