@@ -66,12 +66,16 @@ class Address {
 }  // namespace
 
 bool names_secret(std::string_view name) {
-  constexpr std::string_view kParts[] = {"TOKEN",      "SECRET", "PASSW", "PASSPHRASE",
-                                         "CREDENTIAL", "KEY",    "AUTH",  "SIGNATURE"};
-  std::string upper;
+  if (name == "PWD" || name == "OLDPWD") return false;  // the shell's directories
+  constexpr std::string_view kParts[] = {
+      "TOKEN",   "SECRET", "PASS",    "PWD",      "CREDENTIAL",     "KEY",   "AUTH",  "SIGNATURE",
+      "PRIVATE", "COOKIE", "WEBHOOK", "CONN_STR", "CONNECTION_STR", "_PAT_", "_PIN_", "_SIG_",
+      "_SAS_",   "_DSN_"};  // words of their own
+  std::string upper = "_";
   std::transform(name.begin(), name.end(), std::back_inserter(upper), [](char c) {
     return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   });
+  upper += '_';
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return upper.find(part) != std::string::npos; });
 }

@@ -11,6 +11,9 @@
 
 namespace cohabit {
 
+// What is shown in the place of one.
+inline constexpr std::string_view kHiddenSecret = "***";
+
 // Whether a variable, or a parameter of an address, of this name holds a secret.
 bool names_secret(std::string_view name);
 // Those of them that are long enough to be found in other text: short ones are everywhere.

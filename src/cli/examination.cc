@@ -14,6 +14,7 @@
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
 #include "cli/lasting.h"
+#include "cli/progress.h"
 #include "cli/recorded.h"
 #include "facts/python/interpreter.h"
 #include "facts/trace/recorded_machine.h"
@@ -209,13 +210,21 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     return tl::unexpected<Error>(gpu.error());
   report.gpu = about.gpu;
   about.first_directory = subject.first_directory;
+  Progress progress;
   AboutEnvironment facts(world, std::move(about));
   if (options.cache) world.kept = KeptPlans::open(*world.python, world.distributions);
   if (auto done = prepare_gpu(options, *report.gpu, world); !done) return done;
+  const auto look_at_all = [&] {
+    progress.step("files and metadata of what is installed");
+    facts.add_to(report);
+    progress.step("bindings");
+  };
   if (subject.program) {
+    progress.expect(3);
+    progress.step(subject.program->title);
     ready(world);
     const Sequence planned = plan_program(world, *subject.program, environment);
-    facts.add_to(report);
+    look_at_all();
     return examine_one(options, world, planned, report);
   }
   if (subject.imports.empty()) {
@@ -223,13 +232,15 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     if (modules.all().empty()) say("{}\n", no_framework_in(world.python->prefix));
     if (!modules.unpaired().empty()) report.unknowns.push_back(modules.unpaired());
     ready(world);
-    examine_orders(world, modules, environment, report, &facts);
+    examine_orders(world, modules, environment, report, progress, &facts);
     return {};
   }
+  progress.expect(3);
+  progress.step(fmt::format("import {}", fmt::join(subject.imports, "; import ")));
   ready(world);
   world.first_directory = directory_of_imports(world.tree, python_variables(options));
   const Sequence planned = plan_sequence(world, subject.imports, environment);
-  facts.add_to(report);
+  look_at_all();
   return examine_one(options, world, planned, report);
 }
 

@@ -402,11 +402,11 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
 
 void examine_orders(World& world, const ExaminedModules& modules,
                     const std::map<std::string, std::string>& environment, report::Report& report,
-                    AboutEnvironment* about) {
+                    Progress& progress, AboutEnvironment* about) {
   OrderPlans plans(world, environment);
   const auto orders = modules.orders();
   const std::vector<std::string> all = modules.all();
-  Progress progress(1 + orders.size() - all.size());
+  progress.expect(1 + orders.size() - all.size());
   progress.step(fmt::format("import each of {}", fmt::join(all, ", ")));
   plans.for_each({all}, [](size_t, size_t) {}, about);
   // New files wait until nothing is judged: those of the first few are read before that.

@@ -24,13 +24,17 @@
 #include "findings/environment.h"
 #include "findings/finding.h"
 #include "findings/ownership.h"
+#include "imports/finder.h"
 #include "imports/plan.h"
+#include "imports/plan_cache.h"
 #include "report/report.h"
 #include "sim/binding_cache.h"
 #include "sim/later_opens.h"
 #include "world/images.h"
 
 namespace cohabit {
+
+class Progress;
 
 // What is learned of files while processes are planned, simulated and judged: for one thread at a
 // time.
@@ -207,7 +211,7 @@ struct ExaminedModules {
 // Examines these orders. `about`: may be null; is added to the report before anything is judged.
 void examine_orders(World& world, const ExaminedModules& modules,
                     const std::map<std::string, std::string>& environment, report::Report& report,
-                    AboutEnvironment* about = nullptr);
+                    Progress& progress, AboutEnvironment* about = nullptr);
 
 // Of one process: what is broken in the environment and not loaded by it is no error of it.
 void soften_what_is_not_loaded(report::Report& report);

@@ -15,6 +15,7 @@
 #include "cli/arguments.h"
 #include "cli/examine.h"
 #include "cli/gpu_options.h"
+#include "cli/progress.h"
 #include "facts/host/mounts.h"
 #include "findings/copies.h"
 #include "findings/environment.h"
@@ -216,7 +217,10 @@ Result<Examination> examine_kept(const KeptEnvironment& environment, bool orders
   else
     return tl::unexpected<Error>(gpu.error());
   examine_environment(world, report, std::move(about));
-  if (orders) examine_orders(world, {find_frameworks(world), {}}, own_variables(""), report);
+  if (orders) {
+    Progress progress;
+    examine_orders(world, {find_frameworks(world), {}}, own_variables(""), report, progress);
+  }
   report = report::without_secrets(std::move(report), own_variables(""));
   Examination result;
   result.of = orders ? "orders" : "files";

@@ -2,27 +2,36 @@
 // small library for it is in the distribution, and one line needs none.
 #pragma once
 
-#include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace cohabit {
 
 class Progress {
  public:
-  explicit Progress(size_t steps);
+  explicit Progress(size_t steps = 0);
   ~Progress();  // takes the line away
   Progress(const Progress&) = delete;
 
+  // There are so many more steps than was known.
+  void expect(size_t steps);
   // A step begins.
   void step(const std::string& what);
 
  private:
+  void draw_when_due();
+  std::string line() const;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
   size_t steps_;
   size_t begun_ = 0;
-  bool terminal_;
-  bool drawn_ = false;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::string what_;
+  bool is_new_ = false, is_over_ = false;
+  std::thread drawing_;  // where there is a terminal
 };
 
 }  // namespace cohabit

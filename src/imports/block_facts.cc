@@ -80,13 +80,11 @@ bool writes_names(const Syntax& module, Block block, bool in_function) {
         return true;
     if (statement->kind == StmtKind::kFunction)
       return writes_names(module, module.body_of(*statement), true);
-    for (const Block inner : {statement->body, statement->orelse, statement->finally})
-      if (writes_names(module, inner, in_function)) return true;
-    for (const Handler& handler : statement->handlers)
-      if (writes_names(module, handler.body, in_function)) return true;
-    return std::any_of(statement->cases.begin(), statement->cases.end(), [&](const Case& one) {
-      return writes_names(module, one.body, in_function);
+    bool writes = false;
+    for_each_block(*statement, [&](Block inner) {
+      writes = writes || writes_names(module, inner, in_function);
     });
+    return writes;
   });
 }
 

@@ -302,6 +302,8 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
       return nullptr;
     }
     const bool is_sure = !raised_->doubted && guesses_ == guesses && !object->open;
+    *raised = is_sure && raised_->certain;
+    if (*raised) return nullptr;
     clear_raised();
     return is_sure ? nullptr : opaque_;
   }
@@ -419,10 +421,8 @@ Ref Interpreter::attribute(Ref object, std::string_view name) {
   Module* of_module = as<Module>(object, Type::kModule);
   if (!expects("AttributeError")) {
     if (!of_module || !is_surely_without(*of_module, name)) return opaque_;
-    raise("AttributeError",
-          fmt::format("module '{}' has no attribute '{}'", of_module->spec.name, name));
-    raised_->certain = true;
-    return nullptr;
+    return raise_certain("AttributeError", fmt::format("module '{}' has no attribute '{}'",
+                                                       of_module->spec.name, name));
   }
   if (of_module) {
     // A gap in what we know is likelier than a program that fails here, unless it expects to.
@@ -592,7 +592,28 @@ bool Interpreter::bind_parameters(Function* function, const Arguments& arguments
     }
     if (!parameter.name.empty()) (*scope->names)[parameter.name] = value;
   }
-  return true;
+  return takes_keywords(*function, arguments, used);
+}
+
+// Whether a function of the standard library knows all that it is told by name:
+// `dataclass(slots=True)` is an error before Python 3.10. Of other functions it is likelier that
+// the one that is called is not the one that is known here.
+bool Interpreter::takes_keywords(const Function& function, const Arguments& arguments,
+                                 const std::vector<bool>& used) {
+  const auto left = std::find(used.begin(), used.end(), false);
+  const bool is_open =
+      std::any_of(function.parameters.begin(), function.parameters.end(),
+                  [](const Parameter& one) { return one.kind == Parameter::kVarKeywords; });
+  if (left == used.end() || is_open || function.guessed || !is_standard(function.module) ||
+      frames_.back().doubt.any() || function.doubted)
+    return true;
+  const std::string owner = function.owner && finder_.interpreter().minor >= 10
+                                ? fmt::format("{}.", function.owner->name)
+                                : "";
+  raise_certain("TypeError",
+                fmt::format("{}{}() got an unexpected keyword argument '{}'", owner, function.name,
+                            arguments.keywords[static_cast<size_t>(left - used.begin())].first));
+  return false;
 }
 
 // A function that did nothing and told nothing a few times, or often where that is little work, is
@@ -716,7 +737,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
   scope->module = function->module;
   scope->outer = function->outer;
   scope->owner = function->owner;
-  bind_parameters(function, arguments, scope.get());
+  if (!bind_parameters(function, arguments, scope.get())) return nullptr;
   if (!arguments.positional.empty()) scope->self = arguments.positional[0];
   const bool outermost = step_limit_ == 0;
   if (outermost) step_limit_ = steps_ + kStepsPerCall;

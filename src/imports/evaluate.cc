@@ -678,6 +678,7 @@ std::optional<bool> Interpreter::truth(Ref value) {
 
 Ref Interpreter::binary(Operator op, Ref a, Ref b) {
   if (Ref method = own_operator(a, op)) return call(method, Arguments(arena_, {b}));
+  if (op == Operator::kBitOr && refuse_union(a, b)) return nullptr;
   if (a->doubted || b->doubted) {
     Ref result = compute(op, a, b);
     return result ? doubt(result) : nullptr;

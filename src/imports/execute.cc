@@ -111,9 +111,12 @@ Flow Interpreter::execute(const Stmt& statement) {
     case StmtKind::kAugmented:
       return execute_augmented(statement);
     case StmtKind::kAnnotated: {
-      if (statement.exprs.size() < 3 || !statement.exprs[2]) return Flow::kNext;
-      Ref value = evaluate(*statement.exprs[2]);
-      return value && assign(*statement.exprs[0], value) ? Flow::kNext : Flow::kRaise;
+      Ref value = statement.exprs[2] ? evaluate(*statement.exprs[2]) : none_;
+      if (!value || (statement.exprs[2] && !assign(*statement.exprs[0], value)))
+        return Flow::kRaise;
+      const bool in_function = !scope()->is_module() && !scope()->defining;
+      if (in_function || keeps_annotations()) return Flow::kNext;
+      return evaluate(*statement.exprs[1]) ? Flow::kNext : Flow::kRaise;
     }
     case StmtKind::kImport:
       return execute_import(statement);
@@ -859,6 +862,7 @@ Flow Interpreter::execute_function(const Stmt& statement) {
     if (parameter.initial && !value) return Flow::kRaise;
     function->defaults.push_back(value);
   }
+  if (!evaluate_annotations(statement)) return Flow::kRaise;
   Ref value = function;
   if (current->is_module()) {
     if (const ModelRow* model = find_model(module->spec.name, statement.name))
@@ -885,7 +889,11 @@ Flow Interpreter::execute_class(const Stmt& statement) {
     if (expression->kind == ExprKind::kKeyword) {
       Ref value = evaluate(*expression->items[0]);
       if (!value) return Flow::kRaise;
-      if (!expression->text.empty() && expression->text != "metaclass")
+      if (expression->text == "metaclass")
+        type->metaclass = value;
+      else if (expression->text.empty())
+        type->metaclass = opaque_;
+      else
         keywords.keywords.emplace_back(expression->text, value);
       continue;
     }

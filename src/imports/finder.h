@@ -11,17 +11,10 @@
 
 #include "base/tree.h"
 #include "facts/python/interpreter.h"
+#include "imports/module_kind.h"
 #include "imports/zip_modules.h"
 
 namespace cohabit::python {
-
-enum class ModuleKind : uint8_t {
-  kSource,     // x.py; with a search list: x/__init__.py
-  kNative,     // x.cpython-312-x86_64-linux-gnu.so, x.abi3.so, x.so; or x/__init__.*.so
-  kBytecode,   // only x.pyc is there: nothing is known of its code
-  kNamespace,  // directories without __init__
-  kBuiltin,    // in the executable or libpython; no file
-};
 
 struct ModuleSpec {
   std::string name;  // full: "numpy.linalg"

@@ -21,6 +21,7 @@
 #include "imports/block_facts.h"
 #include "imports/native_names.h"
 #include "imports/plan.h"
+#include "imports/plan_cache.h"
 #include "imports/values.h"
 
 namespace cohabit::python {
@@ -145,6 +146,7 @@ class Interpreter {
 
   // --- exceptions
   Ref raise(std::string_view builtin, std::string message);           // always null
+  Ref raise_certain(std::string_view builtin, std::string message);   // no gap in what we know
   Ref raise_declared(std::string_view builtin, std::string message);  // see Raised::declared
   Ref raise_exit(Ref status);                                         // SystemExit; null or None: 0
   // The process ends by `call`, which no handler can catch: nothing more is run.
@@ -432,6 +434,8 @@ class Interpreter {
   Ref run_function(Function* function, const Arguments& arguments, Consumer* consumer = nullptr,
                    bool is_awaited = false);
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
+  bool takes_keywords(const Function& function, const Arguments& arguments,
+                      const std::vector<bool>& used);
   Ref instantiate(Class* type, const Arguments& arguments);
   Str* text_of_instance(Class* type, const Arguments& arguments);
   // An instance of a subclass of str as that text, where its class has none of these methods.
@@ -531,6 +535,13 @@ class Interpreter {
   void run_program();
   void add_shell_names(Module* module);
   std::optional<ModuleSpec> find_main(const std::string& name);
+  // type_errors.cc
+  const Class* known_metaclass(const Class* type, int depth = 0);
+  bool refuse_subscript(Ref object);
+  bool refuse_union(Ref a, Ref b);
+  bool keeps_annotations();
+  bool evaluate_annotations(const Stmt& function);
+
   bool is_standard(const Module* module) const;
   bool is_known_to_be_unbound(std::string_view name);
   bool is_installed(const Module* module) const;  // below a site directory
@@ -540,6 +551,7 @@ class Interpreter {
   void note_variable_asked(std::string_view name);
   void finish(const std::vector<Ref>& path);
   void conclude();
+  void hide_secrets();
   bool is_importing() const;
   bool ends_by_exit() const { return ended_ || raised_is("SystemExit"); }
   bool is_own_exit();
@@ -601,6 +613,7 @@ class Interpreter {
   bool started_ = false;             // start-up is over
   std::unordered_map<std::string, size_t> undecided_at_;  // of the plan's points
   std::vector<std::string> variables_set_;
+  std::map<std::string, std::string> secrets_set_;  // of them, those whose names tell of secrets
   // By name: the first installed module that asked for it, and the line.
   std::map<std::string, std::pair<std::string, uint32_t>, std::less<>> variables_asked_;
   std::unordered_set<std::string> wanted_;  // "importer name", noted already

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "imports/finder.h"
 #include "imports/module_name.h"
 
 namespace cohabit::python {

@@ -438,8 +438,8 @@ Ref function_pointer(I& in, Ref self, const A& a) {
     pointer->is_true = true;
   if (there != false) return in.none();
   const std::string_view* path = text_of(library->names.get("_name"));
-  return in.raise("AttributeError",
-                  fmt::format("{}: undefined symbol: {}", path ? *path : "python", *name));
+  return in.raise_certain("AttributeError",
+                          fmt::format("{}: undefined symbol: {}", path ? *path : "python", *name));
 }
 
 Ref cffi_load(I& in, Ref, const A& a) {

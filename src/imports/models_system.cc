@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -357,6 +358,31 @@ Ref platform_version_tuple(I& in, Ref, const A&) {
                  Type::kTuple);
 }
 
+// site.addpackage(sitedir, name, known_paths): the lines of a .pth file, up to one that fails.
+Ref site_addpackage(I& in, Ref, const A& a) {
+  constexpr uint64_t kMostPth = 1 << 20;
+  const std::string_view* directory = text_of(a.get(0));
+  const std::string_view* name = text_of(a.get(1));
+  if (!directory || !name) return in.opaque();
+  const auto text = in.tree().read_text(fmt::format("{}/{}", *directory, *name), kMostPth);
+  std::string_view rest = text ? std::string_view(*text) : "";
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = trim(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.empty() || line[0] == '#') continue;
+    if (line.starts_with("import ") || line.starts_with("import\t")) {
+      if (in.run_text(line, in.make<Dict>())) continue;
+      in.clear_raised();
+      break;
+    }
+    const std::string place =
+        line[0] == '/' ? std::string(line) : fmt::format("{}/{}", *directory, line);
+    if (in.tree().stat(place)) in.sys_path()->items.push_back(in.string(place));
+  }
+  return a.get(2) ? a.get(2) : in.none();
+}
+
 // --- pathlib
 
 Ref path_new(I& in, Ref, const A& a) {
@@ -524,6 +550,7 @@ constexpr ModelRow kRows[] = {
     {"posix.uname", os_uname},
     {"posix.fspath", returns_first},
     {"posix.listdir", os_listdir},
+    {"site.addpackage", site_addpackage},
     {"os.fspath", returns_first},
     {"os.getenv", os_getenv},
     {"os.putenv", os_putenv},

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/paths.h"
+#include "base/secrets.h"
 #include "imports/brings.h"
 #include "imports/imported_names.h"
 #include "imports/interpreter.h"
@@ -349,7 +350,7 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
       loaded = load_native(module);
       break;
     case ModuleKind::kBytecode:
-      undecided("only bytecode of " + spec.name + " is there");
+      plan_.problems.push_back("only bytecode of " + spec.name + " is there");
       module->open = true;
       break;
     case ModuleKind::kBuiltin:
@@ -389,10 +390,12 @@ Ref Interpreter::load_source(Module* module) {
     module->open = true;
     return module;
   }
-  if (!module->syntax->errors().empty()) {
-    const SyntaxError& error = module->syntax->errors()[0];
-    return refuse_source(*module, error.message, error.line);
-  }
+  // Of an installed file that somebody has run before, functions are taken to be right: parsing all
+  // of them would take longer than all else. Magic commands make what is in cells no Python.
+  if (!is_installed(module) && !is_standard(module) && !module->spec.path.ends_with(".ipynb"))
+    module->syntax->parse_functions();
+  if (const auto error = module->syntax->first_error(finder_.interpreter().minor))
+    return refuse_source(*module, error->message, error->line);
   return run_file(module);
 }
 
@@ -819,6 +822,8 @@ void Interpreter::note_variable_asked(std::string_view name) {
 void Interpreter::note_variable_set(Ref key, Ref value) {
   const std::string_view* name = text_of(key);
   variables_set_.emplace_back(name ? *name : "");
+  if (const std::string_view* text = name && names_secret(*name) ? text_of(value) : nullptr)
+    secrets_set_[std::string(*name)] = *text;
   const Module* module = current_module();
   if (!name || !module || is_standard(module) || is_installed(module)) return;
   const Ref before = dict_get(environment_, key);
@@ -864,6 +869,12 @@ Ref Interpreter::raise(std::string_view builtin, std::string message) {
   }
   raised_ = std::move(raised);
   effects_++;
+  return nullptr;
+}
+
+Ref Interpreter::raise_certain(std::string_view builtin, std::string message) {
+  raise(builtin, std::move(message));
+  raised_->certain = true;
   return nullptr;
 }
 

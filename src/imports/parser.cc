@@ -40,6 +40,13 @@ void Parser::fail(std::string message) {
   token_.op = token_.augmented = Operator::kNoOperator;
 }
 
+// What was parsed came with Python 3.minor. Only the first of each counts.
+void Parser::note_newer(int minor, uint32_t line) {
+  for (const Syntax::Newer& one : syntax_.newer_)
+    if (one.minor == minor) return;
+  syntax_.newer_.push_back({minor, line});
+}
+
 Expr* Parser::node(ExprKind kind, uint32_t line) {
   Expr* expr = syntax_.nodes_.make<Expr>();
   expr->kind = kind;
@@ -77,6 +84,21 @@ Stmt* Parser::statement_node(StmtKind kind, uint32_t line) {
   return statement;
 }
 
+namespace {
+
+// A file that was cut short ends in the function that it was cut in, if in any.
+void parse_last_function(const Syntax& syntax) {
+  for (Block block = syntax.module(); !block.empty();) {
+    const Stmt& last = *block.back();
+    block = syntax.body_of(last);
+    for_each_block(last, [&](Block inner) {
+      if (!inner.empty()) block = inner;
+    });
+  }
+}
+
+}  // namespace
+
 Syntax::Syntax(std::string text, Arena* nodes)
     : text_(std::move(text)),
       own_nodes_(nodes ? nullptr : std::make_unique<Arena>()),
@@ -92,15 +114,24 @@ Syntax::Syntax(std::string text, Arena* nodes)
   whole.line = 1;
   module_ = Parser(*this, whole, true).parse_statements();
   if (stray_.line > 0) parse_functions(module_);
+  parse_last_function(*this);
+}
+
+std::optional<SyntaxError> Syntax::first_error(int minor) const {
+  std::optional<SyntaxError> first;
+  const auto add = [&](uint32_t line, std::string_view message) {
+    if (!first || line < first->line) first = {line, std::string(message)};
+  };
+  for (const SyntaxError& error : errors_) add(error.line, error.message);
+  for (const Newer& one : newer_)
+    if (one.minor > minor) add(one.line, "invalid syntax");
+  return first;
 }
 
 void Syntax::parse_functions(Block block) const {
   for (const Stmt* statement : block) {
     parse_functions(body_of(*statement));
-    for (const Block inner : {statement->body, statement->orelse, statement->finally})
-      parse_functions(inner);
-    for (const Handler& handler : statement->handlers) parse_functions(handler.body);
-    for (const Case& one : statement->cases) parse_functions(one.body);
+    for_each_block(*statement, [&](Block inner) { parse_functions(inner); });
   }
 }
 

@@ -74,6 +74,7 @@ class Parser {
   void expect(TokenKind kind, std::string_view what);
   void advance();
   void fail(std::string message);
+  void note_newer(int minor, uint32_t line);
   std::string_view text(const Token& token) const {
     return text_.substr(token.begin, token.end - token.begin);
   }

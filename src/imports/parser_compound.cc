@@ -100,6 +100,7 @@ const Stmt* Parser::parse_try() {
 Handler Parser::parse_handler(bool& is_star) {
   Handler handler;
   advance();
+  if (at(TokenKind::kStar)) note_newer(11, token_.line);
   is_star = accept(TokenKind::kStar);
   if (is_star || !at(TokenKind::kColon)) {
     handler.type = parse_exceptions();
@@ -114,6 +115,7 @@ const Expr* Parser::parse_exceptions() {
   const uint32_t line = token_.line;
   const Expr* first = parse_expression();
   if (!at(TokenKind::kComma)) return first;
+  note_newer(14, line);
   Exprs items(*this, exprs_);
   items.add(first);
   while (accept(TokenKind::kComma) && at_expression()) items.add(parse_expression());
@@ -154,7 +156,10 @@ bool Parser::parse_with_parentheses(Exprs& items) {
     has_comma = true;
   }
   expect(TokenKind::kCloseParen, "')'");
-  if (at(TokenKind::kColon) && items.size() > 0 && !is_expression) return true;
+  if (at(TokenKind::kColon) && items.size() > 0 && !is_expression) {
+    if (has_target) note_newer(9, opening.line);
+    return true;
+  }
   if (has_target) fail("invalid syntax");
   opening.kind = TokenKind::kParsed;
   following_ = std::exchange(token_, opening);

@@ -1,13 +1,25 @@
-// Functions and classes, with their decorators and parameters. Annotations and type parameters must
-// be read, but nothing of them is kept.
+// Functions and classes, with their decorators and parameters. Type parameters must be read, but
+// nothing of them is kept.
 #include "imports/parser.h"
 
 namespace cohabit::python {
 
+namespace {
+
+bool is_dotted(const Expr& expr) {
+  return expr.kind == ExprKind::kName ||
+         (expr.kind == ExprKind::kAttribute && is_dotted(*expr.items[0]));
+}
+
+}  // namespace
+
 const Stmt* Parser::parse_decorated() {
   Exprs decorators(*this, exprs_);
   while (accept(TokenKind::kAt)) {
-    decorators.add(parse_named_expression());
+    const Expr* decorator = parse_named_expression();
+    if (!is_dotted(decorator->kind == ExprKind::kCall ? *decorator->items[0] : *decorator))
+      note_newer(9, decorator->line);
+    decorators.add(decorator);
     expect(TokenKind::kNewline, "the end of the line");
   }
   return parse_definition(decorators.take());
@@ -57,7 +69,7 @@ Stmt* Parser::parse_function() {
   expect(TokenKind::kOpenParen, "'('");
   statement->parameters = parse_parameters(TokenKind::kCloseParen);
   expect(TokenKind::kCloseParen, "')'");
-  if (accept(TokenKind::kArrow)) parse_expression();
+  if (accept(TokenKind::kArrow)) statement->exprs = keep({parse_expression()});
   if (!at(TokenKind::kColon)) fail("expected ':'");
   if (failed_) return statement;
   statement->lazy = syntax_.nodes_.make<LazyBody>();
@@ -82,7 +94,9 @@ Stmt* Parser::parse_class() {
 
 // [T, U: bound = default, *Ts, **P]
 void Parser::parse_type_parameters() {
-  if (!accept(TokenKind::kOpenBracket)) return;
+  if (!at(TokenKind::kOpenBracket)) return;
+  note_newer(12, token_.line);
+  advance();
   do {
     if (at(TokenKind::kCloseBracket)) break;
     parse_type_parameter();
@@ -139,10 +153,9 @@ Parameter Parser::parse_parameter(TokenKind end, Parameter::Kind kind) {
   parameter.name = take_name("a parameter");
   const bool has_initial = kind == Parameter::kPositional || kind == Parameter::kKeywordOnly;
   if (end == TokenKind::kCloseParen && accept(TokenKind::kColon)) {
-    if (kind == Parameter::kVarArgs)
-      parse_star_expression(false);
-    else
-      parse_expression();
+    if (at(TokenKind::kStar)) note_newer(11, token_.line);
+    parameter.annotation =
+        kind == Parameter::kVarArgs ? parse_star_expression(false) : parse_expression();
   }
   if (has_initial && accept(TokenKind::kAssign)) parameter.initial = parse_expression();
   return parameter;

@@ -264,6 +264,7 @@ const Expr* Parser::parse_trailers(const Expr* expr, uint32_t line) {
 const Expr* Parser::parse_subscript() {
   const uint32_t line = token_.line;
   const bool starred = at(TokenKind::kStar);
+  if (starred) note_newer(11, line);
   const Expr* first = parse_slice();
   if (!at(TokenKind::kComma) && !starred) return first;
   Exprs items(*this, exprs_);

@@ -11,6 +11,7 @@ bool Parser::at_match() const {
 
 const Stmt* Parser::parse_match() {
   Stmt* statement = statement_node(StmtKind::kMatch, token_.line);
+  note_newer(10, token_.line);
   advance();
   const uint32_t line = token_.line;
   const Expr* subject = parse_star_expression(true);

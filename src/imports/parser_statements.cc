@@ -240,6 +240,9 @@ const Stmt* Parser::parse_import_from() {
   Gather<Alias> aliases(*this, aliases_);
   parse_imported_names(aliases);
   statement->aliases = aliases.take();
+  if (statement->name == "__future__" && statement->level == 0)
+    for (const Alias& alias : statement->aliases)
+      if (alias.name == "annotations") syntax_.keeps_annotations_ = true;
   return statement;
 }
 
@@ -266,6 +269,7 @@ bool Parser::at_type_alias() const {
 
 const Stmt* Parser::parse_type_alias() {
   Stmt* statement = statement_node(StmtKind::kTypeAlias, token_.line);
+  note_newer(12, token_.line);
   advance();
   statement->name = take_name("a name");
   parse_type_parameters();

@@ -135,6 +135,13 @@ void Parser::parse_formatted(StringParts& parts) {
   advance();
 }
 
+// Up to Python 3.11 the whole was one string, so no field could have its quotes, nor a backslash.
+bool needs_own_tokens(std::string_view field, const FStringQuote& quote) {
+  const std::string closing(quote.triple ? 3 : 1, quote.quote);
+  return field.find(closing) != field.npos || field.find('\\') != field.npos ||
+         (!quote.triple && field.find('\n') != field.npos);
+}
+
 // From behind the { to behind the }, which is not a token: literal text follows.
 const Expr* Parser::parse_field(StringParts& parts, const FStringQuote& quote) {
   const Level level(*this);
@@ -149,6 +156,8 @@ const Expr* Parser::parse_field(StringParts& parts, const FStringQuote& quote) {
   if (is_debug) append_text(parts, text_.substr(begin, token_.begin - begin), {.is_raw = true});
   const uint32_t tail = token_.begin;
   uint32_t end = tail;
+  if (!failed_ && needs_own_tokens(text_.substr(begin, tail - begin), quote))
+    note_newer(12, quote.triple ? line : parts.line);
   if (accept(TokenKind::kExclamation)) {
     end = token_.end;
     const std::string_view conversion = take_name("a conversion behind '!'");

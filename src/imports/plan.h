@@ -8,16 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/result.h"
 #include "facts/python/distributions.h"
-#include "imports/file_strings.h"
-#include "imports/finder.h"
-#include "imports/native_strings.h"
-#include "imports/syntax.h"
+#include "imports/module_kind.h"
 #include "world/images.h"
 
 namespace cohabit::python {
@@ -129,17 +124,6 @@ struct PlanRequest {
   bool assume_gpu = false;
 };
 
-class Brings;
-
-// What plans over the same files share: sources once parsed, strings once found.
-struct PlanCache {
-  Arena nodes;                                                       // of the sources
-  std::unordered_map<std::string, std::unique_ptr<Syntax>> sources;  // by path; null: unreadable
-  std::unordered_map<std::string, NativeStrings> natives;            // by path
-  std::unordered_map<std::string, std::unique_ptr<FileStrings>> strings;  // by path; null: so too
-  std::shared_ptr<Brings> brings;                                         // made when first needed
-};
-
 // What happened while the program ran, in order: enough to tell how it goes in a process in which
 // other modules are loaded already (join.h).
 struct PlanEvent {
@@ -198,6 +182,9 @@ struct PlanTrail {
 };
 
 struct Plan : PlannedRun, PlanTrail {};
+
+class Finder;
+struct PlanCache;  // plan_cache.h
 
 // Runs on a thread of its own with a deep stack: Python's nesting is the program's to choose.
 Plan make_plan(Finder& finder, Images& images, const Distributions& distributions,

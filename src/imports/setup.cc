@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/secrets.h"
+#include "base/text.h"
 #include "imports/interpreter.h"
 
 namespace cohabit::python {
@@ -466,7 +468,7 @@ Ref Interpreter::subscript(Ref object, Ref key) {
     if (place >= 0 && place < size) return constant(text.substr(static_cast<size_t>(place), 1));
     return expects("IndexError") ? raise("IndexError", "string index out of range") : opaque_;
   }
-  if (object->type == Type::kClass) return object;  // List[int]
+  if (object->type == Type::kClass) return refuse_subscript(object) ? nullptr : object;
   return opaque_;
 }
 
@@ -591,12 +593,16 @@ void Interpreter::start_up() {
     }
     if (!import_dotted(name)) clear_raised();
   }
+  std::string given_up;  // a file of which a line has failed: site leaves out the rest
   for (const PthLine& line : finder_.pth_lines()) {
+    if (line.file == given_up) continue;
     auto* module = new_module({"site", ModuleKind::kSource, line.file, {}});
     auto syntax = std::make_unique<Syntax>(line.code);
     module->syntax = syntax.get();
     made_.push_back(std::move(syntax));
-    if (!run_file(module)) clear_raised();  // site prints it and goes on
+    if (module->syntax->errors().empty() && run_file(module)) continue;
+    clear_raised();
+    given_up = line.file;
   }
   for (const char* name : {"sitecustomize", "usercustomize"})
     if (!import_dotted(name)) clear_raised();
@@ -649,8 +655,9 @@ void Interpreter::run_program() {
   auto syntax = std::make_unique<Syntax>(code);
   module->syntax = syntax.get();
   made_.push_back(std::move(syntax));
-  if (!module->syntax->errors().empty()) {
-    raise("SyntaxError", module->syntax->errors()[0].message);
+  module->syntax->parse_functions();
+  if (const auto error = module->syntax->first_error(finder_.interpreter().minor)) {
+    raise("SyntaxError", error->message);
     return;
   }
   (void)run_file(module);
@@ -705,6 +712,20 @@ void Interpreter::conclude() {
   if (is_missing) plan_.importable = finder_.names_in(finder_.path());
 }
 
+// In what is told of errors and open points: a program's own texts may hold what it has set.
+void Interpreter::hide_secrets() {
+  const std::vector<std::string> values = secret_values(secrets_set_);
+  if (values.empty()) return;
+  const auto hide = [&](std::string& text) {
+    for (const std::string& value : values) replace_all(text, value, kHiddenSecret);
+  };
+  hide(plan_.failure);
+  hide(plan_.failure_cause);
+  for (std::vector<Undecided>* list : {&plan_.undecided, &plan_.raises})
+    for (Undecided& point : *list) hide(point.what);
+  for (std::string& problem : plan_.problems) hide(problem);
+}
+
 Plan Interpreter::run() {
   auto* scope = make<Scope>();
   auto* nobody = new_module({"", ModuleKind::kBuiltin, "", {}});
@@ -720,6 +741,7 @@ Plan Interpreter::run() {
   run_program();
   finish(path);
   conclude();
+  hide_secrets();
   frames_.pop_back();
   return std::move(plan_);
 }

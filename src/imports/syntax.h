@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -98,6 +99,7 @@ struct Parameter {
   std::string_view name;
   Kind kind = kPositional;
   const Expr* initial = nullptr;  // default value
+  const Expr* annotation = nullptr;
 };
 
 struct Expr {
@@ -119,7 +121,7 @@ enum class StmtKind : uint8_t {
   kAnnotated,   // exprs: target, annotation, value (null: no value)
   kImport,      // aliases
   kImportFrom,  // level dots, name, aliases; a single alias "*" for a star import
-  kFunction,    // name, parameters, decorators, body_of(); is_async
+  kFunction,    // name, parameters, decorators, exprs[0] behind "->" or none, body_of(); is_async
   kClass,       // name, exprs: bases and kKeyword, decorators, body
   kIf,          // exprs[0], body, orelse (elif: an orelse of one kIf)
   kWhile,       // exprs[0], body, orelse
@@ -192,6 +194,14 @@ struct SyntaxError {
   std::string message;
 };
 
+// The blocks that a statement holds, those of a function (parsed later) left out.
+template <typename Visit>
+void for_each_block(const Stmt& statement, const Visit& visit) {
+  for (const Block block : {statement.body, statement.orelse, statement.finally}) visit(block);
+  for (const Handler& handler : statement.handlers) visit(handler.body);
+  for (const Case& one : statement.cases) visit(one.body);
+}
+
 // A parsed file. Keeps its text; not movable, because nodes point into it.
 class Syntax {
  public:
@@ -207,8 +217,14 @@ class Syntax {
   // module, but are only seen when it is asked for.
   Block body_of(const Stmt& function) const;
   const std::vector<SyntaxError>& errors() const { return errors_; }
+  // Parses all functions, for what is wrong in them; CPython does it for each file.
+  void parse_functions() const { parse_functions(module_); }
+  // The first line that Python 3.`minor` does not take, of what was parsed; nothing: it takes all.
+  std::optional<SyntaxError> first_error(int minor) const;
   // A byte that is not UTF-8; with one, the functions are parsed too, for what else is wrong.
   const StrayByte& stray() const { return stray_; }
+  // `from __future__ import annotations`: they are kept as text.
+  bool keeps_annotations() const { return keeps_annotations_; }
   // The text of a function's body, unparsed: to see whether it can be of interest.
   std::string_view text_of(const Stmt& function) const;
 
@@ -218,12 +234,20 @@ class Syntax {
 
   void parse_functions(Block block) const;
 
+  // Syntax that came with 3.minor, where it is first used.
+  struct Newer {
+    int minor;
+    uint32_t line;
+  };
+
   std::string text_;
   StrayByte stray_;
   std::unique_ptr<Arena> own_nodes_;
   Arena& nodes_;
   mutable std::deque<std::string> strings_;  // values of literals that are not plain text
   mutable std::vector<SyntaxError> errors_;
+  mutable std::vector<Newer> newer_;
+  mutable bool keeps_annotations_ = false;
   Block module_;
 };
 

@@ -205,6 +205,7 @@ struct Class : Value {
   Module* module = nullptr;
   std::pmr::vector<Class*> bases;
   const DataFields* fields = nullptr;  // dataclasses.dataclass has completed it
+  Ref metaclass = nullptr;             // that its statement names
   bool open = false;                   // a base is opaque
   bool decorated = false;              // something may have added methods: dataclass
   bool is_property = false;            // a subclass of property

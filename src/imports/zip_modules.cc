@@ -9,25 +9,6 @@ namespace {
 
 constexpr size_t kMostMembers = 200'000;
 
-class MappedSource : public wheels::ByteSource {
- public:
-  explicit MappedSource(const MappedFile& file) : bytes_(file.bytes().text()) {}
-
-  Result<std::string> read_end(uint64_t length) override {
-    const uint64_t count = std::min<uint64_t>(length, bytes_.size());
-    return std::string(bytes_.substr(bytes_.size() - count));
-  }
-  Result<std::string> read(uint64_t offset, uint64_t length) override {
-    if (offset > bytes_.size() || length > bytes_.size() - offset)
-      return fail("the archive ends before what its list of files tells");
-    return std::string(bytes_.substr(offset, length));
-  }
-  uint64_t size() const override { return bytes_.size(); }
-
- private:
-  std::string_view bytes_;
-};
-
 // Each name in the directory that has it, and each directory on the way in its own.
 void add_listings(std::string_view name,
                   std::map<std::string, std::vector<std::string>, std::less<>>& listings) {
@@ -49,12 +30,11 @@ const ZipModules::Archive* ZipModules::open(const std::string& path) {
   if (!is_new) return known->second.get();
   auto file = tree_.map(path);
   if (!file) return nullptr;
-  MappedSource source(*file);
+  wheels::LocalFile source(std::move(*file));
   auto directory = wheels::read_zip_directory(source);
   if (!directory || directory->members.size() > kMostMembers) return nullptr;
-  auto archive = std::make_unique<Archive>();
-  archive->file = std::move(*file);
-  archive->directory = std::move(*directory);
+  auto archive =
+      std::make_unique<Archive>(Archive{std::move(source), std::move(*directory), {}, {}});
   for (const wheels::ZipMember& member : archive->directory.members) {
     add_listings(member.name, archive->listings);
     if (!member.name.ends_with('/')) archive->members.emplace(member.name, &member);
@@ -116,9 +96,8 @@ const wheels::ZipMember* ZipModules::member_of(const std::string& path) const {
 std::optional<ZipModules::Source> ZipModules::read(const std::string& path, uint64_t limit) const {
   const wheels::ZipMember* member = member_of(path);
   if (!member) return std::nullopt;
-  const Archive& archive = *find_known(path)->archive;
-  MappedSource source(archive.file);
-  auto text = wheels::read_zip_member(source, archive.directory, *member, limit);
+  Archive& archive = *find_known(path)->archive;
+  auto text = wheels::read_zip_member(archive.file, archive.directory, *member, limit);
   if (!text) return std::nullopt;
   return Source{std::move(*text), member->method != 0};
 }

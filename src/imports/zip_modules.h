@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/tree.h"
+#include "facts/wheels/byte_source.h"
 #include "facts/wheels/zip_directory.h"
 
 namespace cohabit::python {
@@ -21,8 +22,7 @@ class ZipModules {
 
   // Names in a directory of an archive, sorted; empty: it is none.
   std::vector<std::string> list(const std::string& path);
-  // Whether a path leads into an archive; of those that were listed.
-  bool holds(const std::string& path) const { return find_known(path).has_value(); }
+  // Of archives that were listed.
   bool is_file(const std::string& path) const { return member_of(path) != nullptr; }
   bool is_directory(const std::string& path) const;
   struct Source {
@@ -34,13 +34,13 @@ class ZipModules {
 
  private:
   struct Archive {
-    MappedFile file;
+    wheels::LocalFile file;
     wheels::ZipDirectory directory;
     std::map<std::string, const wheels::ZipMember*, std::less<>> members;   // by name
     std::map<std::string, std::vector<std::string>, std::less<>> listings;  // by directory
   };
   struct Place {
-    const Archive* archive;
+    Archive* archive;
     std::string_view inside;  // "" is the archive itself
   };
 

@@ -85,8 +85,6 @@ void for_each(Report& report, F change) {
   for_each(report.unknowns, change);
 }
 
-constexpr std::string_view kHidden = "***";
-
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -119,7 +117,7 @@ Report without_secrets(Report report, const std::map<std::string, std::string>& 
 
 std::string without_secrets(std::string text, const std::vector<std::string>& values) {
   text = without_credentials(std::move(text));
-  for (const std::string& value : values) replace_all(text, value, kHidden);
+  for (const std::string& value : values) replace_all(text, value, kHiddenSecret);
   return text;
 }
 

@@ -1,13 +1,18 @@
 """What surrounds the findings: formats for machines, configuration, baselines, hostile names, secrets."""
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -362,8 +367,55 @@ def test_nor_do_they_leave_by_the_plan(cohabit: str, world: Path) -> None:
     assert "hush_hush" not in text and "tok" not in text
 
 
+@pytest.mark.parametrize("way", ["os.environ['HUB_TOKEN'] = 'hush_hush'", "os.environ.update(HUB_TOKEN='hush_hush')",
+                                 "os.environ.setdefault('HUB_TOKEN', 'hush_hush')"])
+def test_what_a_program_sets_itself_stays_here_too(way: str, cohabit: str, world: Path) -> None:
+    (world / "app.py").write_text(f"import os\n{way}\ntry:\n    import absent\nexcept ImportError:\n"
+                                  "    raise RuntimeError('no right for ' + os.environ['HUB_TOKEN'])\n")
+    plan = world / "plan.json"
+    for form in ("full", "json", "sarif"):
+        text = run(cohabit, "doctor", world / "env", world / "app.py", "--plan", plan, "--format", form, code=1).stdout
+        assert "no right for ***" in text and "no right for ***" in plan.read_text()
+        assert "hush_hush" not in text + plan.read_text()
+
+
 def test_no_progress_where_there_is_no_terminal(cohabit: str, world: Path) -> None:
     assert run(cohabit, "doctor", world / "env", "--imports", "first").stderr == ""
+
+
+def on_terminal(columns: int, *command: str | Path, cwd: Path) -> str:
+    """What a process writes to a terminal on stderr."""
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(list(map(str, command)), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=terminal, env={"PATH": os.environ["PATH"]})
+    os.close(terminal)
+    said = b""
+    try:
+        while part := os.read(master, 4096):
+            said += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(master)
+    assert process.wait(60) in (0, 1)
+    return said.decode()
+
+
+def test_progress_on_a_terminal(cohabit: str, world: Path) -> None:
+    """One step that is long is enough; the line fits and is taken away."""
+    lines, seconds = 100_000, 0.0
+    while seconds < 2:
+        lines *= 2
+        (world / "long.py").write_text("x = [1, 2]\n" * lines)
+        start = time.monotonic()
+        run(cohabit, "doctor", world / "env", world / "long.py", "--no-cache")
+        seconds = time.monotonic() - start
+    for columns in (80, 20):
+        said = on_terminal(columns, cohabit, "doctor", world / "env", world / "long.py", "--no-cache", cwd=world)
+        shown = [line for line in said.split("\r\x1b[K") if line.startswith("[")]
+        assert shown and all(len(line) < columns for line in shown), said
+        assert said.endswith("\r\x1b[K")
+    assert on_terminal(80, cohabit, "doctor", world / "env", "--imports", "first", cwd=world) == ""
 
 
 # --- the hook and the action

@@ -186,6 +186,8 @@ class Dump:
         for kind, arg, initial in rows:
             self.out.append(f"[{kind}{word(arg.arg)}")
             self.expr(initial)
+            if arg.annotation:
+                self.expr(arg.annotation)
             self.out.append("]")
 
     def pattern(self, node):
@@ -276,6 +278,8 @@ class Dump:
         self.out.append(word(node.name))
         self.exprs(node.decorator_list)
         self.parameters(node.args)
+        if node.returns:
+            self.expr(node.returns)
         self.block(node.body)
 
     def statement_ClassDef(self, node):

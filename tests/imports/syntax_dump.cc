@@ -160,6 +160,7 @@ class Dump {
       out_ += static_cast<char>('0' + parameter.kind);
       word(parameter.name);
       expr(parameter.initial);
+      if (parameter.annotation) expr(parameter.annotation);
       out_ += ']';
     }
   }

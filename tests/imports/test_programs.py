@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
+import re
 import subprocess
 import sys
 import zipfile
@@ -195,6 +197,34 @@ def test_namespace_that_a_pth_file_makes_is_looked_into(statement: str, cohabit:
     assert (failure or {"error": ""})["error"].split(" (")[0] == said
 
 
+@pytest.mark.parametrize("statement", ["lib.cos", "lib.m_gone", "print(lib.m_gone)", "print(hasattr(lib, 'm_gone'))",
+                                       "try:\n    lib.m_gone\nexcept AttributeError:\n    pass", "lib['m_gone']"])
+def test_symbol_that_a_library_does_not_export(statement: str, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(f"import ctypes\nlib = ctypes.CDLL('libm.so.6')\n{statement}\n")
+    real = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    failure = plan_of(cohabit, tmp_path, "app.py")["failure"]
+    expected = real.stderr.strip().split("\n")[-1] if real.returncode else ""  # with the whole path, which dlsym has told
+    assert (failure or {"error": ""})["error"] == re.sub(r": /\S+/libm", ": libm", expected)
+
+
+def test_rest_of_a_pth_file_is_left_out_where_a_line_fails(cohabit: str, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    site = next((tmp_path / "env" / "lib").iterdir()) / "site-packages"
+    write({"m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "b.pth": "import m_d\n",
+           "a.pth": "import m_a\nimport m_gone\nimport m_b\n", "c.pth": "import m_c; x y\nimport m_b\n"}, site)
+    python = tmp_path / "env" / "bin" / "python"
+    real = subprocess.run([python, "-c", "import sys; print(*sorted(m for m in sys.modules if m.startswith('m_')))"],
+                          capture_output=True, text=True, timeout=60).stdout.split()
+    (tmp_path / "app.py").write_text("import sys\n" + "".join(f"if 'm_{x}' in sys.modules:\n    import m_{x}_seen\n"
+                                                              for x in "abcd"))
+    write({f"m_{x}_seen.py": "" for x in "abcd"}, tmp_path)
+    subprocess.run([cohabit, "doctor", python, tmp_path / "app.py", "--plan", tmp_path / "plan.json"],
+                   capture_output=True, timeout=60, check=True)
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert real == ["m_a", "m_d"]
+    assert [m["name"] for m in plan["modules"] if m["name"].endswith("_seen")] == [f"{m}_seen" for m in real]
+
+
 # A skipped branch is a point only where it might load something; marked are the lines that might. What
 # the standard library cannot tell is a point of who has called it.
 POINTS = """\
@@ -250,3 +280,22 @@ def test_points_are_where_something_might_be_loaded(cohabit: str, tmp_path: Path
     marked = [number for number, line in enumerate(POINTS.splitlines(), 1) if line.endswith("# noted")]
     assert [(Path(point["at"]["file"]).name, point["at"]["line"]) for point in plan["undecided"]] == [
         ("app.py", line) for line in marked]
+
+
+def test_pth_files_of_a_directory_that_a_program_adds(cohabit: str, tmp_path: Path) -> None:
+    write({"more/a.pth": f"# no line\n../there\n{tmp_path}/far\n/nowhere\nimport m_a\nimport m_gone\n../late\n", "there/m_b.py": "",
+           "far/m_c.py": "", "m_a.py": "", "late/m_d.py": "",
+           "app.py": f"import site\nsite.addsitedir({str(tmp_path / 'more')!r})\nimport m_b, m_c\nimport m_d\n"}, tmp_path)
+    real = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    plan = plan_of(cohabit, tmp_path, "app.py")
+    assert plan["failure"]["error"] == real.stderr.strip().split("\n")[-1] == "ModuleNotFoundError: No module named 'm_d'"
+    assert [m["name"] for m in plan["modules"] if m["name"].startswith("m_")] == ["m_a", "m_b", "m_c"]
+
+
+def test_module_of_bytecode_alone_is_not_known(cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "m_a.py").write_text("x = 1\n")
+    py_compile.compile(str(tmp_path / "m_a.py"), str(tmp_path / "m_a.pyc"))
+    (tmp_path / "m_a.py").unlink()
+    (tmp_path / "app.py").write_text("import m_a\n")
+    plan = plan_of(cohabit, tmp_path, "app.py")
+    assert "only bytecode of m_a is there" in plan["problems"][0] and ": unknown" in plan["said"]

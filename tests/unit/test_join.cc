@@ -1,6 +1,7 @@
 // Plans that are joined again: what the first two have changed stands in the way of a third.
 #include <doctest/doctest.h>
 
+#include "imports/finder.h"
 #include "imports/join.h"
 #include "temp_tree.h"
 

@@ -43,9 +43,13 @@ TEST_CASE("secrets: many marks in one line take linear time") {
 }
 
 TEST_CASE("secrets: names of variables") {
-  for (const char* name : {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "token", "X_AUTH"})
+  for (const char* name :
+       {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "token", "X_AUTH", "DB_PASS",
+        "MYSQL_PWD", "GPG_PASSPHRASE", "GITHUB_PAT", "sig", "SENTRY_DSN"})
     CHECK(names_secret(name));
-  for (const char* name : {"PATH", "HOME", "LD_LIBRARY_PATH"}) CHECK_FALSE(names_secret(name));
+  for (const char* name :
+       {"PATH", "HOME", "LD_LIBRARY_PATH", "PWD", "OLDPWD", "SIGNAL", "PATCH_LEVEL"})
+    CHECK_FALSE(names_secret(name));
   CHECK(secret_values({{"A_TOKEN", "123456"}, {"B_TOKEN", "12345"}, {"C", "abcdefgh"}}) ==
         std::vector<std::string>{"123456"});
 }

@@ -120,14 +120,13 @@ class Reader {
   uint64_t entries_ = 0;
 };
 
-// Sections of the host's compiler, where containers have not been seen; and device code that only a
-// linker can use.
+// Containers are in other sections too than in their own (cuFFT's in .data, .ldata), but not in
+// those of the host's compiler, nor is device code of use that only a linker can take.
 bool is_searched(const elf::Section& section) {
   if (section.flags & elf::SHF_EXECINSTR) return false;
   for (const std::string_view name :
-       {".rodata", ".lrodata", ".eh_frame", ".eh_frame_hdr", ".gcc_except_table", ".data",
-        ".data.rel.ro", ".got", ".got.plt", ".tdata", ".comment", ".interp", ".nvFatBinSegment",
-        "__nv_relfatbin"})
+       {".eh_frame", ".eh_frame_hdr", ".gcc_except_table", ".data.rel.ro", ".got", ".got.plt",
+        ".tdata", ".comment", ".interp", ".nvFatBinSegment", "__nv_relfatbin"})
     if (section.name == name) return false;
   return !section.name.starts_with(".debug") && !section.name.starts_with(".note");
 }

@@ -28,6 +28,7 @@ class ByteSource {
 class LocalFile : public ByteSource {
  public:
   static Result<LocalFile> open(const std::string& path);
+  explicit LocalFile(MappedFile map) : map_(std::move(map)) {}
   LocalFile(LocalFile&& other) noexcept : map_(std::move(other.map_)) {}
 
   Result<std::string> read_end(uint64_t length) override;
@@ -35,7 +36,6 @@ class LocalFile : public ByteSource {
   uint64_t size() const override { return map_.bytes().size(); }
 
  private:
-  explicit LocalFile(MappedFile map) : map_(std::move(map)) {}
   MappedFile map_;
 };
 

@@ -8,10 +8,15 @@
 // - Paddle's packages grow by need; FLAGS_allocator_strategy=naive_best_fit takes the share of
 //   FLAGS_fraction_of_gpu_memory_to_use, 92 % (Paddle's documentation of its memory flags);
 // - PyTorch, ONNX Runtime, CuPy and CTranslate2 grow by need.
+//
+// None takes anything of a GPU that CUDA_VISIBLE_DEVICES hides: the list ends at the first name
+// that is none (CUDA's programming guide), so an empty one and "-1" hide all. JAX_PLATFORMS names
+// all that JAX starts.
 #include <fmt/format.h>
 
 #include <cstdlib>
 
+#include "base/text.h"
 #include "base/variables.h"
 #include "facts/cuda/builds.h"
 #include "findings/rules/rules.h"
@@ -31,6 +36,19 @@ double share_of(const VariableMap& variables, const std::string& name, double ot
   return text.empty() || *end || !(share >= 0) || share > 1 ? otherwise : share;
 }
 
+bool hides_all(const VariableMap& variables) {
+  const auto visible = variables.find("CUDA_VISIBLE_DEVICES");
+  if (visible == variables.end()) return false;
+  const std::string_view first = trim(visible->second);
+  return first.empty() || first[0] == '-' || first[0] == ',';
+}
+
+bool jax_leaves_gpus(const VariableMap& variables) {
+  const std::string platforms = variable_of(variables, "JAX_PLATFORMS");
+  return !platforms.empty() && platforms.find("cuda") == platforms.npos &&
+         platforms.find("gpu") == platforms.npos;
+}
+
 struct Share {
   double part = 0;       // of the GPU's memory, taken at first use
   std::string bound_by;  // the setting that makes it grow by need
@@ -43,8 +61,9 @@ Share of_tensorflow(const VariableMap& variables) {
 }
 
 Share of_jax(const VariableMap& variables) {
+  if (jax_leaves_gpus(variables)) return {};
   const std::string preallocate = variable_of(variables, "XLA_PYTHON_CLIENT_PREALLOCATE");
-  const bool grows = preallocate == "false" || preallocate == "0" ||
+  const bool grows = preallocate == "false" || preallocate == "False" || preallocate == "0" ||
                      variable_of(variables, "XLA_PYTHON_CLIENT_ALLOCATOR") == "platform";
   const double older = share_of(variables, "XLA_PYTHON_CLIENT_MEM_FRACTION", kOfJax);
   return {grows ? 0 : share_of(variables, "XLA_CLIENT_MEM_FRACTION", older),
@@ -73,7 +92,7 @@ std::string amount(double part, uint64_t memory) {
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
   const cuda::GpuHost& host = examined.options.gpu;
-  if (!host.has_gpu() && !host.memory) return {};
+  if ((!host.has_gpu() && !host.memory) || hides_all(examined.options.variables)) return {};
   Finding finding;
   std::vector<std::string> names, settings;
   std::map<std::string, bool> seen;
