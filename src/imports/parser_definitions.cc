@@ -82,12 +82,13 @@ Stmt* Parser::parse_class() {
   Stmt* statement = statement_node(StmtKind::kClass, token_.line);
   advance();
   statement->name = take_name("a name");
+  const bool is_generic = at(TokenKind::kOpenBracket);
   parse_type_parameters();
-  if (at(TokenKind::kOpenParen)) {
-    Exprs bases(*this, exprs_);
-    parse_arguments(bases, false);
-    statement->exprs = bases.take();
-  }
+  Exprs bases(*this, exprs_);
+  if (at(TokenKind::kOpenParen)) parse_arguments(bases, false);
+  // Such a class derives from typing.Generic besides, whatever has that name here.
+  if (is_generic) bases.add(node(ExprKind::kEllipsis, statement->line));
+  statement->exprs = bases.take();
   statement->body = parse_suite("':'");
   return statement;
 }

@@ -23,6 +23,8 @@ SYNTAX = {
     "type": "type A = int\n",
     "type parameters": "def f[T](a: T) -> T:\n    return a\n",
     "class with type parameters": "class C[T]:\n    pass\n",
+    "type parameters of a class that takes some": "class M(type):\n    pass\nclass C[T](metaclass=M):\n    pass\nA = C[int]\n"
+                                                  "def f(a: C[int]) -> C[str]:\n    pass\n",
     "a decorator": "a = [lambda f: f]\n@a[0]\ndef f():\n    pass\n",
     "with in parentheses": "from contextlib import nullcontext as n\nwith (n() as a, n() as b):\n    pass\n",
     "a quote in a field": "a = {'b': 1}\nprint(f'{a['b']}')\n",
