@@ -125,8 +125,8 @@ class Reader {
 bool is_searched(const elf::Section& section) {
   if (section.flags & elf::SHF_EXECINSTR) return false;
   for (const std::string_view name :
-       {".eh_frame", ".eh_frame_hdr", ".gcc_except_table", ".data.rel.ro", ".got", ".got.plt",
-        ".tdata", ".comment", ".interp", ".nvFatBinSegment", "__nv_relfatbin"})
+       {".rodata", ".lrodata", ".eh_frame", ".eh_frame_hdr", ".gcc_except_table", ".data.rel.ro",
+        ".got", ".got.plt", ".tdata", ".comment", ".interp", ".nvFatBinSegment", "__nv_relfatbin"})
     if (section.name == name) return false;
   return !section.name.starts_with(".debug") && !section.name.starts_with(".note");
 }
