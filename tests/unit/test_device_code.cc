@@ -109,8 +109,9 @@ TEST_CASE("device code: sections of any name count, those for linkers do not") {
   const std::string segment(24, '\1');
   CHECK(names(file_of({{".nvFatBinSegment", segment},
                        {".ldata", std::string(40, '\1') + container({{2, 75}})},
+                       {".data", container({{2, 90}})},  // cuFFT 11.2
                        {"__nv_relfatbin", container({{2, 86}})},
-                       {".text", "x"}})) == Strings{"sm_75 x1"});
+                       {".text", "x"}})) == Strings{"sm_75 x1", "sm_90 x1"});
   CHECK(names(file_of({{".ldata", container({{2, 75}})}})).empty());
 }
 
