@@ -26,7 +26,7 @@ size_t longest_line() {
 
 }  // namespace
 
-Progress::Progress(size_t steps) : steps_(steps) {
+Progress::Progress() {
   if (isatty(STDERR_FILENO)) drawing_ = std::thread([this] { draw_when_due(); });
 }
 

@@ -12,11 +12,11 @@ namespace cohabit {
 
 class Progress {
  public:
-  explicit Progress(size_t steps = 0);
+  Progress();
   ~Progress();  // takes the line away
   Progress(const Progress&) = delete;
 
-  // There are so many more steps than was known.
+  // So many more steps are to come.
   void expect(size_t steps);
   // A step begins.
   void step(const std::string& what);
@@ -27,7 +27,7 @@ class Progress {
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
-  size_t steps_;
+  size_t steps_ = 0;
   size_t begun_ = 0;
   std::string what_;
   bool is_new_ = false, is_over_ = false;

@@ -18,6 +18,13 @@ std::string without_doubled_braces(std::string_view text) {
   return result;
 }
 
+// Up to Python 3.11 the whole was one string, so no field could have its quotes, nor a backslash.
+bool needs_own_tokens(std::string_view field, const FStringQuote& quote) {
+  const std::string closing(quote.triple ? 3 : 1, quote.quote);
+  return field.find(closing) != field.npos || field.find('\\') != field.npos ||
+         (!quote.triple && field.find('\n') != field.npos);
+}
+
 }  // namespace
 
 struct Parser::StringParts {
@@ -133,13 +140,6 @@ void Parser::parse_formatted(StringParts& parts) {
     parts.items.add(field);
   }
   advance();
-}
-
-// Up to Python 3.11 the whole was one string, so no field could have its quotes, nor a backslash.
-bool needs_own_tokens(std::string_view field, const FStringQuote& quote) {
-  const std::string closing(quote.triple ? 3 : 1, quote.quote);
-  return field.find(closing) != field.npos || field.find('\\') != field.npos ||
-         (!quote.triple && field.find('\n') != field.npos);
 }
 
 // From behind the { to behind the }, which is not a token: literal text follows.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "imports/interpreter.h"
 
@@ -18,8 +19,11 @@ bool is_plain_builtin(const Class& type) {
   return is_any_of(type.name, {"object", "str", "bytes", "int", "bool", "float", "complex"});
 }
 // As of Python 3.9 they take what their items are.
+constexpr std::string_view kGenericBuiltins[] = {"list", "tuple",     "set",
+                                                 "dict", "frozenset", "type"};
 bool is_generic_builtin(const Class& type) {
-  return is_any_of(type.name, {"list", "tuple", "set", "dict", "frozenset", "type"});
+  return std::find(std::begin(kGenericBuiltins), std::end(kGenericBuiltins), type.name) !=
+         std::end(kGenericBuiltins);
 }
 
 // Classes that a model stands for.
@@ -55,7 +59,7 @@ bool Interpreter::refuse_subscript(Ref object) {
   const Class* meta = type ? known_metaclass(type) : nullptr;
   if (!meta || frames_.back().doubt.any()) return false;
   if (minor >= 9)
-    for (const std::string_view name : {"list", "tuple", "set", "dict", "frozenset", "type"})
+    for (const std::string_view name : kGenericBuiltins)
       if (derives_from(type, builtin_class(name))) return false;
   if (class_attribute(type, "__class_getitem__") ||
       class_attribute(const_cast<Class*>(meta), "__getitem__"))
