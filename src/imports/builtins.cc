@@ -232,6 +232,12 @@ std::vector<std::string> builtin_modules(const Tree& tree, const Interpreter& in
   return names;
 }
 
+std::string native_code_of(const Tree& tree, const Interpreter& interpreter) {
+  if (!interpreter.has_shared_libpython()) return interpreter.real_path;
+  const Result<MappedFile> program = tree.map(interpreter.real_path);
+  return program ? libpython_of(tree, elf::parse(program->bytes()), interpreter) : "";
+}
+
 std::vector<std::string> extension_suffixes(const Tree& tree, const Interpreter& interpreter) {
   const bool free_threaded = interpreter.standard_library.ends_with('t');
   std::string tag;

@@ -712,6 +712,7 @@ Flow Interpreter::execute_star_import(Ref value) {
     return Flow::kNext;
   }
   if (module->open) into->open = true;
+  if (module->partly_seen) (is_standard(into) ? into->partly_seen : into->open) = true;
   into->add_natives(*module);
   if (Ref all = module->names.get("__all__")) {
     if (Sequence* names = sequence_of(all)) {
@@ -731,7 +732,7 @@ Flow Interpreter::execute_star_import(Ref value) {
       }
       if (names->partial) into->open = true;
       // What more it has are names of native code, and may be of its own (`dir()`).
-      if (!names->open || module->open) return Flow::kNext;
+      if (!names->open || module->open || module->partly_seen) return Flow::kNext;
     } else {
       into->open = true;
     }

@@ -502,8 +502,12 @@ class Interpreter {
     bool has_own(std::string_view name);
   };
   // Whether a name that we do not know of may be there. `error` is raised for it if not.
-  bool may_have(const Module& module, std::string_view name, std::string_view error);
+  bool may_have(Module& module, std::string_view name, std::string_view error);
+  bool is_given(Module& module, std::string_view name);
   bool is_given_names(const Module& module);
+  bool interpreter_lacks(Module& module, std::string_view name);
+  bool may_name_in_source(Module& module, std::string_view name);
+  bool may_name_in_native_code(std::string_view name);  // of the interpreter
   bool is_surely_without(Module& module, std::string_view name);
   bool is_refused(const Module& module, std::string_view name) const;
   bool may_name(const Module& native, std::string_view name, std::string_view error);
@@ -589,6 +593,7 @@ class Interpreter {
   std::unordered_set<std::string_view> loose_packages_;
   std::unordered_map<std::string, NamingFiles> naming_files_;  // by path
   std::vector<const Module*> native_modules_;
+  std::optional<std::vector<std::string>> interpreter_names_;  // once asked for; empty: not known
   uint64_t steps_ = 0, step_limit_ = 0;
   uint64_t effects_ = 0;
   uint64_t guesses_ = 0;     // branches that were guessed, functions that were not run

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "imports/builtins.h"
 #include "imports/interpreter.h"
+#include "imports/interpreter_names.h"
 #include "imports/module_name.h"
 #include "imports/native_symbols.h"
 
@@ -18,6 +20,7 @@ namespace {
 constexpr uint64_t kMostOfOwn = uint64_t{64} << 20;     // of the module's own file
 constexpr uint64_t kMostOfUser = uint64_t{8} << 20;     // of a library that uses Python as well
 constexpr uint64_t kMostOfOthers = uint64_t{16} << 20;  // of one that does not use Python
+constexpr uint64_t kMostOfSource = uint64_t{8} << 20;   // of a module of the standard library
 constexpr uint64_t kMostExpected = uint64_t{2} << 20;   // of all, for a name that may be missing
 
 bool uses_python(const elf::Object& object) {
@@ -39,6 +42,37 @@ bool is_runtime(std::string_view library) {
   return false;
 }
 
+// `as_attribute`: behind a dot too.
+bool has_word(std::string_view text, std::string_view word, bool as_attribute) {
+  const auto is_part = [&](size_t at) {
+    return at < text.size() && text[at] != '.' && is_name_character(text[at]);
+  };
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const bool is_whole = !(at > 0 && is_part(at - 1)) && !is_part(at + word.size());
+    if (is_whole && (as_attribute || at == 0 || text[at - 1] != '.')) return true;
+  }
+  return false;
+}
+
+// Whether code may bind names that it does not name; _convert_ is enum's.
+bool computes_names(std::string_view source) {
+  static constexpr std::string_view kWays[] = {"globals", "vars",     "locals",
+                                               "exec",    "_convert", "_convert_"};
+  return std::any_of(std::begin(kWays), std::end(kWays),
+                     [&](std::string_view way) { return has_word(source, way, true); });
+}
+
+// Those whose names all go into a module, its functions left out.
+void add_star_imports(Block block, std::vector<const Stmt*>& found) {
+  for (const Stmt* statement : block) {
+    if (statement->kind == StmtKind::kImportFrom && !statement->aliases.empty() &&
+        statement->aliases[0].name == "*")
+      found.push_back(statement);
+    if (statement->kind != StmtKind::kFunction && statement->kind != StmtKind::kClass)
+      for_each_block(*statement, [&](Block inner) { add_star_imports(inner, found); });
+  }
+}
+
 }  // namespace
 
 // A program that asks for it fails. A gap in what we know is likelier where other code may have
@@ -48,9 +82,14 @@ bool Interpreter::is_surely_without(Module& module, std::string_view name) {
   if (!started_ || module.state != Module::kDone || name.starts_with("__")) return false;
   if (is_refused(module, name)) return true;
   if (may_have(module, name, "AttributeError")) return false;
-  if (is_given_names(module)) return false;
+  if (is_given(module, name)) return false;
   const std::string full = fmt::format("{}.{}", module.spec.name, name);
   return !loaded_module(full) && !finder_.find(full, search_of(&module, module.spec.name));
+}
+
+// Whether what is not followed may give the module this name.
+bool Interpreter::is_given(Module& module, std::string_view name) {
+  return is_given_names(module) && !interpreter_lacks(module, name);
 }
 
 // Whether native code may give names to a module in Python: by functions of the module that do so
@@ -79,6 +118,75 @@ bool Interpreter::is_refused(const Module& module, std::string_view name) const 
   return std::find(module.refused.begin(), module.refused.end(), name) != module.refused.end();
 }
 
+// Whether a module that comes with the interpreter has this name in none of the ways in which it
+// may get one: its own source names all that its code makes; so do those of its submodules
+// (multiprocessing takes what an object in one of them has) and those that it takes all names of.
+// Where these compute names, or take those of a built-in module, they may be of native code as
+// well. `site` gives names to builtins and sys.
+bool Interpreter::interpreter_lacks(Module& module, std::string_view name) {
+  const bool is_builtin = module.spec.kind == ModuleKind::kBuiltin;
+  // Code that is frozen keeps its names otherwise. Names with underscores are given by the import.
+  if (!started_ || module.state != Module::kDone || name.starts_with("__") ||
+      finder_.interpreter().implementation != "CPython" ||
+      (is_builtin ? module.spec.name.starts_with("_frozen") : !is_standard(&module)))
+    return false;
+  if (!is_builtin) return !may_name_in_source(module, name);
+  Module* site = as<Module>(loaded_module("site"), Type::kModule);
+  return !may_name_in_native_code(name) && site && !may_name_in_source(*site, name);
+}
+
+bool Interpreter::may_name_in_native_code(std::string_view name) {
+  if (!interpreter_names_) {
+    interpreter_names_.emplace();
+    const std::string path = native_code_of(tree(), finder_.interpreter());
+    const auto& probe = images_.open(path, finder_.interpreter().elf_machine);
+    if (probe.image != kNone) {
+      const Image& image = images_[probe.image];
+      *interpreter_names_ = image.map.extract("names of an interpreter", [&](Bytes file) {
+        return names_of_interpreter(image.elf, file);
+      });
+    }
+  }
+  return interpreter_names_->empty() || python::may_name(*interpreter_names_, name);
+}
+
+bool Interpreter::may_name_in_source(Module& module, std::string_view name) {
+  struct Asked {
+    Module* module;
+    bool is_asked_by_code;  // which computes names from what it finds there
+  };
+  std::vector<Asked> asked = {{&module, false}};
+  const auto add = [&](Ref value, bool by_code) {
+    auto* other = as<Module>(value, Type::kModule);
+    if (other && std::none_of(asked.begin(), asked.end(),
+                              [&](const Asked& one) { return one.module == other; }))
+      asked.push_back({other, by_code});
+  };
+  const std::string below = module.spec.name + ".";
+  for (const auto& [key, value] : sys_modules_->items)
+    if (const std::string_view* full = text_of(key); full && full->starts_with(below))
+      add(value, false);
+  for (size_t i = 0; i < asked.size(); i++) {
+    const auto [one, by_code] = asked[i];
+    if (one->spec.kind == ModuleKind::kNative && may_name(*one, name, "AttributeError"))
+      return true;
+    if (one->spec.kind == ModuleKind::kBuiltin && may_name_in_native_code(name)) return true;
+    if (one->spec.kind != ModuleKind::kSource) continue;
+    const auto source = finder_.read_source(one->spec.path, kMostOfSource);
+    if (!one->syntax || !source) return true;
+    const bool computes = computes_names(source->text);
+    if (has_word(source->text, name, by_code || computes)) return true;
+    std::vector<const Stmt*> stars;
+    add_star_imports(one->syntax->module(), stars);
+    for (const Stmt* star : stars)
+      if (const auto from = absolute_name(one, star->level, star->name))
+        add(loaded_module(*from), by_code);
+    if (computes && !by_code)
+      for (const auto& [bound, value] : one->names) add(value, true);
+  }
+  return false;
+}
+
 // Where a module's __getattr__ raises the AttributeError for a name that nobody knows; line 0: it
 // does not, or that is not known. A name for which it does so elsewhere is one that it takes away:
 // numpy.bool from 1.24 on.
@@ -93,11 +201,12 @@ std::pair<std::string, uint32_t> Interpreter::place_of_refusal(Ref hook) {
   return place;
 }
 
-bool Interpreter::may_have(const Module& module, std::string_view name, std::string_view error) {
+bool Interpreter::may_have(Module& module, std::string_view name, std::string_view error) {
   if (is_refused(module, name)) return false;
   // Of another class, it may have properties.
-  if (module.open || module.names.contains("__class__") ||
-      loose_packages_.contains(top_of(module.spec.name)))
+  if (module.open || module.names.contains("__class__")) return true;
+  if ((module.partly_seen || loose_packages_.contains(top_of(module.spec.name))) &&
+      !interpreter_lacks(module, name))
     return true;
   return std::any_of(module.natives.begin(), module.natives.end(),
                      [&](const Module* native) { return may_name(*native, name, error); });

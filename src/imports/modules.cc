@@ -367,6 +367,10 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
     return nullptr;
   }
   module->state = Module::kDone;
+  if (module->open && (spec.kind == ModuleKind::kBuiltin || is_standard(module))) {
+    module->open = false;  // until others give it names
+    module->partly_seen = true;
+  }
   Ref now = loaded_module(spec.name);  // the module may have replaced itself
   return now ? now : module;
 }
@@ -751,7 +755,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
   if (found) return found;
   if (Ref known = loaded_module(full)) return known;
   if (may_have(*module, name, "ImportError") ||
-      (!expects("ImportError") && is_given_names(*module))) {
+      (!expects("ImportError") && is_given(*module, name))) {
     Ref made = opaque(module->spec.name, name);
     // It may be a submodule that native code has made, which programs look for in sys.modules
     // (open3d gives them other names).
@@ -764,8 +768,10 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
                  fmt::format("cannot import name '{}' from partially initialized module '{}' (most "
                              "likely due to a circular import)",
                              name, module->spec.name));
-  return raise("ImportError", fmt::format("cannot import name '{}' from '{}' ({})", name,
-                                          module->spec.name, module->spec.path));
+  const std::string& path = module->spec.path;
+  return raise("ImportError",
+               fmt::format("cannot import name '{}' from '{}' ({})", name, module->spec.name,
+                           path.empty() ? "unknown location" : path));
 }
 
 // Where a function of the standard library was called from, else what runs.

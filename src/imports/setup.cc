@@ -181,10 +181,11 @@ void Interpreter::install_values(Module* module) {
     names["environ"] = environment_;
   } else if (module->spec.name == "re") {
     static constexpr std::pair<std::string_view, int> kFlags[] = {
-        {"I", 2},   {"IGNORECASE", 2}, {"L", 4},      {"LOCALE", 4},   {"M", 8},
-        {"S", 16},  {"MULTILINE", 8},  {"U", 32},     {"UNICODE", 32}, {"X", 64},
-        {"A", 256}, {"DOTALL", 16},    {"NOFLAG", 0}, {"VERBOSE", 64}, {"ASCII", 256}};
+        {"I", 2},   {"IGNORECASE", 2}, {"L", 4},        {"LOCALE", 4},   {"M", 8},
+        {"S", 16},  {"MULTILINE", 8},  {"U", 32},       {"UNICODE", 32}, {"X", 64},
+        {"A", 256}, {"DOTALL", 16},    {"VERBOSE", 64}, {"ASCII", 256}};
     for (const auto& [name, value] : kFlags) names[name] = integer(value);
+    if (python.minor >= 11) names["NOFLAG"] = integer(0);
   } else if (module->spec.name == "_frozen_importlib_external") {
     names["SOURCE_SUFFIXES"] = list({string(".py")});
     names["BYTECODE_SUFFIXES"] = list({string(".pyc")});

@@ -112,6 +112,9 @@ struct Module : Value {
   Namespace names;
   // Names that we do not know of may be there: globals(), setattr() of what is not known.
   bool open = false;
+  // Likewise, but only by what comes with the interpreter: its files tell which they may be
+  // (missing_names.cc).
+  bool partly_seen = false;
   State state = kFresh;
   const Syntax* syntax = nullptr;
   // Those of native modules may be there: it is one, or takes all names of one.
@@ -119,7 +122,7 @@ struct Module : Value {
   std::pmr::vector<std::string_view> refused;  // names that its __getattr__ takes away
   Module(Arena& arena, const ModuleSpec& found)
       : Value(Type::kModule), spec(found), names(arena), natives(&arena), refused(&arena) {}
-  bool may_have_more() const { return open || !natives.empty(); }
+  bool may_have_more() const { return open || partly_seen || !natives.empty(); }
   void add_natives(const Module& other) {
     for (const Module* native : other.natives)
       if (std::find(natives.begin(), natives.end(), native) == natives.end())

@@ -1096,34 +1096,3 @@ def run_check(script: str, *arguments: str) -> None:
 def test_parser_reads_as_cpython(package: str, build_dir: Path) -> None:
     library = Path(sysconfig.get_path("stdlib")) / package
     run_check("check_syntax.py", str(build_dir / "tests" / "imports" / "syntax_dump"), str(library))
-
-
-NAMES = """
-import importlib, json, keyword, sys, warnings
-warnings.simplefilter("ignore")
-inside = ["concurrent.futures", "email.message", "http.client", "importlib.metadata", "importlib.util", "logging.config",
-          "multiprocessing.pool", "unittest.mock", "urllib.request", "xml.etree.ElementTree"]
-names = {}
-for name in sorted(getattr(sys, "stdlib_module_names", ["ssl", "socket", "signal", "asyncio", "enum", "os", "re"])) + inside:
-    if name.startswith("_") or name in ("antigravity", "this", "idlelib", "turtledemo", "lib2to3", "distutils"):
-        continue
-    try:
-        module = importlib.import_module(name)
-    except Exception:
-        continue  # not of this machine, or not built
-    names[name] = [one for one in vars(module) if one.isidentifier() and not keyword.iskeyword(one)
-                   and not one.startswith("_")]
-print(json.dumps(names))
-"""
-
-
-def test_no_name_of_the_standard_library_is_missing(cohabit: str, tmp_path: Path) -> None:
-    """`from ssl import CERT_NONE` works, so the plan must not say that it fails."""
-    names = json.loads(ask([sys.executable, "-c", NAMES], tmp_path).splitlines()[-1])
-    assert sum(map(len, names.values())) > 100
-    text = "".join(f"from {module} import {', '.join(of_it)}\n" for module, of_it in names.items() if of_it)
-    text += "".join(f"import {module}\n" + "".join(f"{module}.{one}\n" for one in of_it) for module, of_it in names.items())
-    write({"app.py": text}, tmp_path)
-    plan_file = tmp_path / "plan.json"
-    ask([cohabit, "doctor", sys.executable, "--imports", "app", "--plan", str(plan_file)], tmp_path)
-    assert json.loads(plan_file.read_text())["failure"] is None

@@ -79,6 +79,68 @@ TYPES = {
 }
 
 
+LIBRARY = {
+    "an enumeration of later": "from enum import StrEnum\n",
+    "a type of later": "from typing import Self\n",
+    "a function of native code of later": "from itertools import batched\n",
+    "another": "import itertools\nitertools.pairwise\n",
+    "a context of later": "from contextlib import chdir\n",
+    "a flag of later": "from re import NOFLAG\n",
+    "a function that is gone": "from configparser import SafeConfigParser\n",
+    "one that is gone from native code": "from binascii import b2a_hqx\n",
+    "one of Python 2": "import os\nos.getcwdu\n",
+    "a number of Python 2": "import sys\nprint(sys.maxint)\n",
+    "an object of another system": "import signal\nsignal.CTRL_C_EVENT\n",
+    "what start-up gives": "import builtins, sys\nbuiltins.exit, builtins.credits, sys._home\n",
+    "what others give": "import sys, math\nsys.own = 1\nsetattr(math, 'own', 2)\nsys.own + math.own\n",
+    "what others may give": "import os, sys, math\nnames = os.environ.get('M_NAMES', 'own').split(os.pathsep)\n"
+                            "for name in names:\n    setattr(math, name, 1)\nmath.own\n",
+    "a name that is computed": "import ssl, socket, http.client\nfrom ssl import CERT_NONE, OP_ALL\n"
+                               "from http.client import GONE\nsocket.AF_INET\n",
+    "one that is not": "from ssl import CERT_NEVER\n",
+    "it is asked whether": "import itertools, sys\nif hasattr(sys, 'maxint') or not hasattr(itertools, 'chain'):\n"
+                           "    import m_gone\n",
+    "it is caught": "try:\n    from enum import StrEnum\nexcept ImportError:\n    import enum, m_gone\n",
+    "it is caught, of native code": "try:\n    from itertools import izip\nexcept ImportError:\n    izip = zip\n"
+                                    "if izip is not zip:\n    import m_gone\n",
+}
+
+NAMES = """
+import importlib, json, keyword, os, pkgutil, sys, warnings
+warnings.simplefilter("ignore")
+library = os.path.dirname(os.__file__)
+def modules(directory): return {one.name for one in pkgutil.iter_modules([directory])}
+found = modules(library) | modules(library + "/lib-dynload") | set(sys.builtin_module_names)
+found |= {name + "." + one for name in found for one in modules(library + "/" + name)}
+left_out = {"__future__", "antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "tkinter", "turtle", "turtledemo"}
+names = {}
+for name in sorted(found):
+    parts = name.split(".")
+    if not all(map(str.isidentifier, parts)) or parts[0] in left_out or parts[-1] == "__main__" or "_test" in name:
+        continue
+    try:
+        module = importlib.import_module(name)
+    except BaseException:
+        continue  # not of this machine, or not built
+    names[name] = [one for one in vars(module) if one.isidentifier() and not keyword.iskeyword(one) and one[:2] != "__"]
+print("\\n" + json.dumps(names))
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_no_name_of_the_standard_library_is_missing(python: str, cohabit: str, tmp_path: Path) -> None:
+    """`from ssl import CERT_NONE` works, so the plan must not say that it fails."""
+    asked = subprocess.run([python, "-c", NAMES], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    names = json.loads(asked.stdout.splitlines()[-1])
+    assert len(names) > 300 and sum(map(len, names.values())) > 10_000
+    text = "".join(f"from {module} import {', '.join(of_it)}\n" for module, of_it in names.items() if of_it)
+    text += "".join(f"import {module}\n" + "".join(f"{module}.{one}\n" for one in of_it) for module, of_it in names.items())
+    (tmp_path / "app.py").write_text(text)
+    done = subprocess.run([cohabit, "doctor", python, "--imports", "app", "--plan", "plan.json"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=300)
+    assert json.loads((tmp_path / "plan.json").read_text())["failure"] is None, done.stdout
+
+
 def outcome(stderr: str) -> str:
     """The error at the end, with its words where it is none of syntax: those differ from one Python to the next."""
     last = stderr.strip().split("\n")[-1] if "Error" in stderr else ""
@@ -86,17 +148,15 @@ def outcome(stderr: str) -> str:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("name", [*SYNTAX, *TYPES])
+@pytest.mark.parametrize("name", [*SYNTAX, *TYPES, *LIBRARY])
 def test_programs_fail_where_they_do(name: str, python: str, cohabit: str, tmp_path: Path) -> None:
-    (tmp_path / "m_a.py").write_text((SYNTAX | TYPES)[name])
+    (tmp_path / "m_a.py").write_text((SYNTAX | TYPES | LIBRARY)[name])
     real = subprocess.run([python, "-B", "-c", "import m_a"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     done = subprocess.run([cohabit, "doctor", python, "--imports", "m_a", "--plan", "plan.json"], cwd=tmp_path,
                           env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, timeout=60)
     assert done.returncode == (1 if real.returncode else 0), done.stdout + done.stderr
     failure = json.loads((tmp_path / "plan.json").read_text())["failure"]
-    expected = outcome(real.stderr)
-    if name == "a default before an annotation":  # Python proposes another name
-        expected = expected.split(". Did you mean")[0]
+    expected = outcome(real.stderr).split(". Did you mean")[0]  # Python proposes another name
     assert outcome((failure or {"error": ""})["error"]) == expected
     if "SyntaxError" == expected and "no end" not in name:  # of the bracket, or of the end
         line = re.findall(r"line (\d+)", real.stderr)[-1]
