@@ -48,7 +48,7 @@ bool has_word(std::string_view text, std::string_view word, bool as_attribute) {
     return at < text.size() && text[at] != '.' && is_name_character(text[at]);
   };
   for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-    const bool is_whole = !(at > 0 && is_part(at - 1)) && !is_part(at + word.size());
+    const bool is_whole = (at == 0 || !is_part(at - 1)) && !is_part(at + word.size());
     if (is_whole && (as_attribute || at == 0 || text[at - 1] != '.')) return true;
   }
   return false;
