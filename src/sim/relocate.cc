@@ -224,8 +224,10 @@ Result<void> Simulation::State::relocate(ObjectId id, bool lazy) {
     if (auto bound = bind_again(id, *earlier); !bound) return bound;
     if (auto safe = protect_relro(id); !safe) return safe;
   } else {
-    BindingCache::Relocation fresh{
-        {}, std::vector<bool>(cache ? sim.images_.size() : 0), lazy, {}, {}};
+    BindingCache::Relocation fresh{{}, {}, lazy, {}, {}};
+    // Of what is not indexed yet nobody knows what it defines.
+    for (ImageId other = 0; cache && other < sim.images_.size(); other++)
+      fresh.relevant.push_back(!sim.images_[other].indexed);
     const size_t first_missing = sim.missing_.size();
     if (cache) definers = &fresh.relevant;
     sim.bindings_.begin(id, call, image.references);

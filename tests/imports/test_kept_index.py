@@ -75,11 +75,11 @@ class Doctor:
         self.core = self.site / "old" / "core.so"
         self.cache = root / "cache"
 
-    def run(self, *words: str, **variables: str) -> tuple[str, ...]:
+    def run(self, *words: str, imports: str = "package", **variables: str) -> tuple[str, ...]:
         """Exit code, what was said, what was loaded and bound."""
         outputs = [self.root / f"{name}-{os.getpid()}-{time.monotonic_ns()}" for name in ("loads", "bindings")]
         done = subprocess.run(
-            [self.cohabit, "doctor", str(self.world / "env"), "--imports", "package", "--loads", str(outputs[0]),
+            [self.cohabit, "doctor", str(self.world / "env"), "--imports", imports, "--loads", str(outputs[0]),
              "--bindings", str(outputs[1]), *words], capture_output=True, text=True, timeout=120, cwd=self.root,
             env={"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(self.cache), **variables})
         assert done.returncode in (0, 1), done.stderr
@@ -197,6 +197,26 @@ def test_damage_is_ignored_and_mended(doctor: Doctor, what: str) -> None:
         assert state(file) != written
         # Words of what a kept plan makes needless are not worked out again.
         assert what == "words" or len(file.read_bytes()) == len(good)
+
+
+def test_an_index_that_does_not_fit_leaves_nothing_behind(doctor: Doctor) -> None:
+    """Its files are known by then and what they define is not: what is bound now may be bound otherwise with them."""
+    captor = doctor.site / "captor"
+    captor.mkdir()
+    (captor / "__init__.py").write_text("import sys\nsys.setdlopenflags(0x102)\nfrom . import taker\n")
+    link(captor / "taker.so", ".text\n.globl PyInit_taker, f5\nPyInit_taker: ret\nf5: ret\n")
+    time.sleep(OLD_ENOUGH)
+    both = doctor.run("--no-cache", imports="captor,package")
+    assert [line for line in both[4].splitlines() if "taker.so" in line and "f5" in line]
+    assert doctor.run(imports="captor,package") == both
+    (file,) = doctor.files("index")
+    written = state(file)
+    os.link(doctor.native, doctor.site / "link")  # its time of change is another one
+    (doctor.site / "link").unlink()
+    time.sleep(OLD_ENOUGH)
+    doctor.says_the_truth()
+    assert state(file) != written
+    assert doctor.run(imports="captor,package") == both
 
 
 def test_what_is_not_ours_alone_is_not_read(doctor: Doctor) -> None:
