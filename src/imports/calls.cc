@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "imports/interpreter.h"
+#include "imports/module_name.h"
 
 namespace cohabit::python {
 namespace {
@@ -417,8 +418,11 @@ Ref Interpreter::attribute(Ref object, std::string_view name) {
   bool raised = false;
   Ref value = find_attribute(object, name, &raised);
   if (value || raised) return value;
-  if (name.starts_with("__")) return opaque_;
   Module* of_module = as<Module>(object, Type::kModule);
+  // What a module's __getattr__ says of such names is not asked.
+  if (name.starts_with("__") &&
+      (!of_module || is_of_any_module(name) || of_module->names.contains("__getattr__")))
+    return opaque_;
   if (!expects("AttributeError")) {
     if (!of_module || !is_surely_without(*of_module, name)) return opaque_;
     return raise_certain("AttributeError", fmt::format("module '{}' has no attribute '{}'",

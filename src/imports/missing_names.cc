@@ -79,7 +79,7 @@ void add_star_imports(Block block, std::vector<const Stmt*>& found) {
 // given the module names: functions of its own that native code calls (numpy.dtypes), the modules
 // that wait for it (while it runs); and of what could be a submodule that somebody imports.
 bool Interpreter::is_surely_without(Module& module, std::string_view name) {
-  if (!started_ || module.state != Module::kDone || name.starts_with("__")) return false;
+  if (!started_ || module.state != Module::kDone || is_of_any_module(name)) return false;
   if (is_refused(module, name)) return true;
   if (may_have(module, name, "AttributeError")) return false;
   if (is_given(module, name)) return false;
@@ -126,7 +126,7 @@ bool Interpreter::is_refused(const Module& module, std::string_view name) const 
 bool Interpreter::interpreter_lacks(Module& module, std::string_view name) {
   const bool is_builtin = module.spec.kind == ModuleKind::kBuiltin;
   // Code that is frozen keeps its names otherwise. Names with underscores are given by the import.
-  if (!started_ || module.state != Module::kDone || name.starts_with("__") ||
+  if (!started_ || module.state != Module::kDone || is_of_any_module(name) ||
       finder_.interpreter().implementation != "CPython" ||
       (is_builtin ? module.spec.name.starts_with("_frozen") : !is_standard(&module)))
     return false;

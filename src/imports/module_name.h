@@ -18,6 +18,12 @@ inline bool is_module_name(std::string_view text) {
   });
 }
 
+// `__file__` and others, which the import gives to all or many modules. A version a module has only
+// from its own code.
+inline bool is_of_any_module(std::string_view name) {
+  return name.starts_with("__") && !name.starts_with("__version");
+}
+
 // "a" and "c" of "a.b.c".
 inline std::string_view top_of(std::string_view name) {
   return name.substr(0, name.find('.'));
