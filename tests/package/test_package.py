@@ -36,7 +36,9 @@ def check(*command: str, **options) -> str:
 @pytest.fixture(scope="session")
 def wheel(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    check(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out), str(repo))
+    # Where other builds are too, so that the compiler cache knows the paths; pip would take a new place each time.
+    check(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out),
+          "--config-settings", f"build-dir={repo}/build/wheel", str(repo))
     (found,) = out.glob("cohabit-*.whl")
     return found
 
