@@ -28,7 +28,7 @@ print(cohabit.command())
 
 
 def check(*command: str, **options) -> str:
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=1200, **options)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=2700, **options)
     assert answer.returncode == 0, f"{command}: {answer.stdout[-2000:]}{answer.stderr[-4000:]}"
     return answer.stdout
 
