@@ -88,11 +88,6 @@ bool writes_names(const Syntax& module, Block block, bool in_function) {
   });
 }
 
-bool imports_all(const Stmt& statement) {
-  return statement.kind == StmtKind::kImportFrom && !statement.aliases.empty() &&
-         statement.aliases[0].name == "*";
-}
-
 void find_names(Block block, BlockFacts& facts) {
   for (const Stmt* statement : block) {
     const auto& exprs = statement->exprs;
@@ -220,6 +215,11 @@ std::vector<std::string_view> errors_of(const Stmt& statement) {
   std::vector<std::string_view> names;
   for (const Handler& handler : statement.handlers) add_errors(handler.type, names);
   return names;
+}
+
+bool imports_all(const Stmt& statement) {
+  return statement.kind == StmtKind::kImportFrom && !statement.aliases.empty() &&
+         statement.aliases[0].name == "*";
 }
 
 bool functions_write_names(const Syntax& module) {

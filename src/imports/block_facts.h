@@ -54,6 +54,8 @@ struct BlockFacts {
   std::vector<Given> given;
 };
 
+bool imports_all(const Stmt& statement);  // `from a import *`
+
 // Whether functions of the module may give names to it, or to another one, that their text does not
 // show (setattr, what globals() gives). Parses them all.
 bool functions_write_names(const Syntax& module);

@@ -65,9 +65,7 @@ bool computes_names(std::string_view source) {
 // Those whose names all go into a module, its functions left out.
 void add_star_imports(Block block, std::vector<const Stmt*>& found) {
   for (const Stmt* statement : block) {
-    if (statement->kind == StmtKind::kImportFrom && !statement->aliases.empty() &&
-        statement->aliases[0].name == "*")
-      found.push_back(statement);
+    if (imports_all(*statement)) found.push_back(statement);
     if (statement->kind != StmtKind::kFunction && statement->kind != StmtKind::kClass)
       for_each_block(*statement, [&](Block inner) { add_star_imports(inner, found); });
   }

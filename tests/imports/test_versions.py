@@ -116,11 +116,11 @@ library = os.path.dirname(os.__file__)
 def modules(directory): return {one.name for one in pkgutil.iter_modules([directory])}
 found = modules(library) | modules(library + "/lib-dynload") | set(sys.builtin_module_names)
 found |= {name + "." + one for name in found for one in modules(library + "/" + name)}
-left_out = {"__future__", "antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "tkinter", "turtle", "turtledemo"}
+left_out = {"__future__", "antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "turtledemo"}
 names = {}
 for name in sorted(found):
     parts = name.split(".")
-    if not all(map(str.isidentifier, parts)) or parts[0] in left_out or parts[-1] == "__main__" or "_test" in name:
+    if not all(map(str.isidentifier, parts)) or parts[0] in left_out or parts[-1] in ("__main__", "test") or "_test" in name:
         continue
     try:
         module = importlib.import_module(name)
