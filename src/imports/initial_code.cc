@@ -2,8 +2,9 @@
 // operand, whose value leads to the first byte of a function, to a PLT stub, to a GOT slot or to a
 // string, is a reference to it (as in findings/call_paths.h). Followed are calls and tail calls;
 // from PyInit itself also the functions whose address it takes (boost::python::init_module is given
-// one), and those of Py_mod_exec in the module's definition (PEP 489). Where such a function only
-// hands the address of another one on, as Rust's do, that one too.
+// one) and does not store (nanobind's records of a module's functions), and those of Py_mod_exec in
+// the module's definition (PEP 489). Where such a function only hands the address of another one
+// on, as Rust's do, that one too.
 //
 // A function that calls an import function with a name that it was itself given is one, too:
 // pybind11::module_::import, and helpers of that kind.
@@ -62,9 +63,11 @@ constexpr uint64_t kSmallFunction = 4096;
 constexpr uint64_t kTrampoline = 64;
 constexpr size_t kMaxName = 200;
 constexpr size_t kArgumentDistance = 48;  // bytes between a name and the call that is given it
+constexpr int kMaxDistance = 13;          // calls between PyInit and an import, both counted
 constexpr int kWrappers = 2;              // functions between a name and the import function
 constexpr size_t kCallsBetween = 2;       // that which makes an object of a name, and the import
 constexpr size_t kCallsBetweenText = 3;   // the same of code in C, which frees and compares between
+constexpr size_t kStoreDistance = 16;     // bytes between an address and what stores it
 constexpr size_t kLengthDistance = 16;    // bytes between a text's address and its length
 // PyModuleDef.m_slots and PyModuleDef_Slot of CPython 3.5 to 3.14, 64 bits; kinds of slots begin
 // at 1.
@@ -112,10 +115,12 @@ class Reader {
           object_.symbol_name(index).starts_with("PyInit_"))
         visit(object_.symbols[i].st_value, true);
     }
-    while (!waiting_.empty()) {
-      const auto [function, is_first] = waiting_.back();
-      waiting_.pop_back();
-      read_function(function, is_first);
+    // Nearest first. A long chain of direct calls is hardly ever walked as a whole, as each of them
+    // may stand behind a condition: in duckdb one of sixteen leads to NumPy and is never taken.
+    for (size_t i = 0; i < waiting_.size(); i++) {
+      const Waiting next = waiting_[i];
+      distance_ = next.distance;
+      read_function(next.function, next.is_first);
     }
     InitialCode result;
     result.known = !visited_.empty() && left_ > 0;
@@ -222,8 +227,8 @@ class Reader {
   }
 
   void visit(uint64_t function, bool is_first = false) {
-    if (is_function(function) && visited_.insert(function).second)
-      waiting_.emplace_back(function, is_first);
+    if (distance_ < kMaxDistance && is_function(function) && visited_.insert(function).second)
+      waiting_.push_back({function, is_first, distance_ + 1});
   }
 
   void read_function(uint64_t begin, bool is_first) {
@@ -281,7 +286,7 @@ class Reader {
         if (is_first) visit_slot(target);
       } else if ((before & 0xc7) == 0x05 && at > 2 && code[at - 2] == '\x8d' &&
                  (code[at - 3] & 0xfb) == 0x48) {
-        add_address(target, is_first);
+        add_address(target, is_first && !is_stored(code, at));
         if (cython_) {
           add_computed(at, target);
           registers.take_address(code, at, target);
@@ -362,6 +367,18 @@ class Reader {
     const auto slot = slots_.find(address);
     const auto function = slot == slots_.end() ? pointer_at(address) : slot->second.function;
     if (function && *function != 0) visit(*function, is_small(*function));
+  }
+
+  // lea x(%rip),%reg, and soon mov %reg to memory: a function that is kept to be called later, as
+  // nanobind keeps those of a module.
+  static bool is_stored(std::string_view code, size_t at) {
+    const int rex = code[at - 3] & 0x04, field = code[at - 1] & 0x38;
+    const size_t end = std::min(at + 4 + kStoreDistance, code.size() - 2);
+    for (size_t i = at + 4; i < end; i++)
+      if ((code[i] & '\xfa') == '\x48' && (code[i] & 0x04) == rex && code[i + 1] == '\x89' &&
+          (code[i + 2] & 0x38) == field && (code[i + 2] & '\xc0') != '\xc0')
+        return true;
+    return false;
   }
 
   // mov x(%rip),%reg with 64 bits.
@@ -581,7 +598,13 @@ class Reader {
   bool has_statements_ = false;
   bool has_once_ = false;
   std::unordered_set<uint64_t> visited_;
-  std::vector<std::pair<uint64_t, bool>> waiting_;  // functions; whether PyInit
+  struct Waiting {
+    uint64_t function = 0;
+    bool is_first = false;  // PyInit, or as good as that
+    int distance = 0;
+  };
+  std::vector<Waiting> waiting_;  // those that were read stay
+  int distance_ = 0;              // calls from PyInit to what the function that is read calls
   std::vector<Call> calls_;
   std::vector<CodeStep> steps_;                           // of Cython modules
   std::vector<std::pair<size_t, uint64_t>> computed_;     // addresses, in the function that is read

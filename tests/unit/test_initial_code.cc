@@ -68,9 +68,9 @@ TEST_CASE("initial code: what is imported at first, and not what a method would 
 }
 
 TEST_CASE(
-    "initial code: a definition inside of something else, whose function is given to another, and "
-    "one that is made") {
-  for (const char* path : {COHABIT_SAMPLE_RUST, COHABIT_SAMPLE_BUILT}) {
+    "initial code: a definition inside of something else, whose function is given to another, one "
+    "that is made, and functions in records that are given away") {
+  for (const char* path : {COHABIT_SAMPLE_RUST, COHABIT_SAMPLE_BUILT, COHABIT_SAMPLE_BOUND}) {
     CAPTURE(path);
     const auto file = Tree().map(path);
     REQUIRE(file);

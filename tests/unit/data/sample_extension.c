@@ -1,6 +1,7 @@
 /* An extension module whose code imports in several ways; it is read by test_initial_code.cc, never
    loaded. The structs are those of CPython (Include/moduleobject.h), as far as they matter.
-   AS_RUST: as PyO3 does; AS_BUILT: PyInit makes the definition's slots. */
+   AS_RUST: as PyO3 does; AS_BUILT: PyInit makes the definition's slots; AS_BOUND: as nanobind does,
+   which is given a module's functions in records. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -84,6 +85,31 @@ __attribute__((noinline)) static void call_once(void) {
   kept += pthread_once(&once_flag, __once_proxy);
 }
 
+/* A chain of calls, each behind a condition: what is at the end of a long one is hardly ever run.
+ */
+#define LINK(name, next)                             \
+  __attribute__((noinline)) static void name(void) { \
+    if (kept > 0) next();                            \
+    kept++;                                          \
+  }
+static void far_away(void) {
+  kept += PyImport_ImportModule("far.away") != NULL;
+}
+LINK(link14, far_away)
+LINK(link13, link14)
+LINK(link12, link13)
+LINK(link11, link12)
+LINK(link10, link11)
+LINK(link9, link10)
+LINK(link8, link9)
+LINK(link7, link8)
+LINK(link6, link7)
+LINK(link5, link6)
+LINK(link4, link5)
+LINK(link3, link4)
+LINK(link2, link3)
+LINK(link1, link2)
+
 __attribute__((noinline)) static void prepare(void) {
   import("through.helper");
   take("home", "attribute");
@@ -93,6 +119,7 @@ __attribute__((noinline)) static void prepare(void) {
   by_object();
   by_source();
   call_once();
+  link1();
   kept++;
 }
 
@@ -138,6 +165,22 @@ int PyInit_sample(void) {
   slots[1] = (struct slot){0, NULL};
   definition.slots = slots;
   return PyModuleDef_Init(&definition) + kept;
+}
+#elif defined(AS_BOUND)
+struct record {
+  void (*held)(void);
+  size_t more[3];
+  void (*function)(void);
+  const char* name;
+};
+void add_function(const struct record* record);
+static void another_method(void) {
+  kept += PyImport_ImportModule("much_later") != NULL;
+}
+
+int PyInit_sample(void) {
+  add_function(&(struct record){method, {0}, another_method, "method"});
+  return execute(NULL) + kept;
 }
 #else
 static struct slot slots[] = {{1, NULL}, {2, execute}, {0, NULL}};
