@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #define TOML_EXCEPTIONS 0
@@ -204,9 +206,14 @@ Result<std::optional<Configuration>> read_one(const std::string& file, bool must
   return std::optional(std::move(*result));
 }
 
-bool is_file(const std::string& path) {
-  struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+// A file of this name may be read. Of our own name something else is an error: somebody meant it.
+Result<bool> is_file(const std::filesystem::path& path) {
+  struct stat status{}, link{};
+  const int failed = ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+  if (!failed && S_ISREG(status.st_mode)) return true;
+  if (path.filename() != kOwnFile || ::lstat(path.c_str(), &link) != 0) return false;
+  return fail(fmt::format("{}: expected a file, but: {}", path.string(),
+                          failed ? std::strerror(failed) : "it is no regular file"));
 }
 
 }  // namespace
@@ -222,9 +229,10 @@ Result<Configuration> read_configuration(const std::string& file) {
   std::filesystem::path at = std::filesystem::current_path(ignored);
   while (!at.empty()) {
     for (const char* name : {kOwnFile, kProjectFile}) {
-      const std::string path = (at / name).string();
-      if (!is_file(path)) continue;
-      auto result = read_one(path, false);
+      const auto found = is_file(at / name);
+      if (!found) return tl::unexpected<Error>(found.error());
+      if (!*found) continue;
+      auto result = read_one((at / name).string(), false);
       if (!result) return tl::unexpected<Error>(result.error());
       if (*result) return std::move(**result);
     }

@@ -120,7 +120,7 @@ std::vector<Finding> check_all(const Case& examined) {
 std::optional<std::string> nearest_name(std::string_view wrong,
                                         const std::vector<std::string>& candidates) {
   const std::string from = upper(wrong);
-  size_t best = from.size() / 3 + 2;
+  size_t best = from.size() / 4 + 2;
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(from, upper(candidate));

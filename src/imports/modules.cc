@@ -380,7 +380,11 @@ const Syntax* Interpreter::parse(const std::string& path) {
   if (known != cache_.sources.end()) return known->second.get();
   auto source = finder_.read_source(path, kMostSource);
   if (!source) {
-    plan_.problems.push_back("cannot read " + path);
+    const auto status = tree().stat(path);
+    plan_.problems.push_back(
+        status && status->size > kMostSource
+            ? fmt::format("{} is not read: it is larger than {} MiB", path, kMostSource >> 20)
+            : "cannot read " + path);
     return cache_.sources.emplace(path, nullptr).first->second.get();
   }
   if (source->is_packed && !import_dotted("zlib")) clear_raised();  // zipimport unpacks by it

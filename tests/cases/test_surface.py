@@ -244,6 +244,19 @@ def test_a_mistake_in_the_projects_file_is_a_sentence_too(cohabit: str, world: P
     assert "pyproject.toml" in error and all(word in error for word in words), error
 
 
+def test_our_own_name_for_what_is_no_file_is_an_error(cohabit: str, world: Path) -> None:
+    def error() -> str:
+        return run(cohabit, "doctor", world / "env", "--imports", "first", cwd=world, code=2).stderr
+
+    (world / "pyproject.toml").mkdir()  # that is nobody's
+    run(cohabit, "doctor", world / "env", "--imports", "first", cwd=world, code=1)
+    (world / "cohabit.toml").mkdir()
+    assert f"{world}/cohabit.toml: expected a file, but: it is no regular file" in error()
+    (world / "cohabit.toml").rmdir()
+    (world / "cohabit.toml").symlink_to("cohabit.toml")
+    assert "Too many levels of symbolic links" in error()
+
+
 def test_a_projects_file_that_others_broke_is_not_for_us_to_say(cohabit: str, world: Path) -> None:
     (world / "pyproject.toml").write_text("[tool.black\n")
     run(cohabit, "doctor", world / "env", "--imports", "first", cwd=world, code=1)

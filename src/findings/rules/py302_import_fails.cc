@@ -4,7 +4,9 @@
 #include <cctype>
 #include <set>
 
+#include "base/rows.h"
 #include "facts/python/requirement.h"
+#include "findings/environment.h"
 #include "findings/expected.h"
 #include "findings/importers.h"
 #include "findings/rules/rules.h"
@@ -42,17 +44,34 @@ std::vector<Library> named_distributions(const Case& examined, std::string_view 
   return named;
 }
 
+constexpr std::string_view kModuleNames =
+#include "data/module_names.inc"
+    ;
+
+// What brings a module that has another name than its distribution.
+std::optional<std::string> known_requirement(std::string_view module) {
+  for (const TableRow& row : table_rows(kModuleNames, 3))
+    if (row[0] == module) return std::string(row[1]);
+  return std::nullopt;
+}
+
 // A name that the user mistyped; one in a package's own code is right.
-std::string how_to_bring(const python::Plan& plan, const std::string& module) {
+Help how_to_bring(const Case& examined, const python::Plan& plan, const std::string& module) {
   const auto& there = plan.importable;
   if (std::find(there.begin(), there.end(), module) != there.end())
-    return fmt::format(
-        "{} is there, and has no such module: see its name, or install a version "
-        "that has it",
-        module);
+    return {fmt::format("{} is there, and has no such module: see its name, or install a version "
+                        "that has it",
+                        module),
+            "", Safety::kManual};
+  if (const auto known = known_requirement(module); known && examined.distributions)
+    return {fmt::format("install {}, which provides the module {}", *known, module),
+            installer_command(examined.trace.start.program, *examined.distributions, "install",
+                              {*known}),
+            Safety::kUnsafe};
   const auto near = plan.failure_file.starts_with('/') ? std::nullopt : nearest_name(module, there);
-  return fmt::format("install what provides the module {}{}", module,
-                     near ? fmt::format(" (did you mean {}, which is there?)", *near) : "");
+  return {fmt::format("install what provides the module {}{}", module,
+                      near ? fmt::format(" (did you mean {}, which is there?)", *near) : ""),
+          "", Safety::kManual};
 }
 
 // The installed distribution whose RECORD lists the module: it is lost.
@@ -83,7 +102,7 @@ Help what_to_see(const Case& examined, const python::Plan& plan) {
   if (module.empty()) module = missing_top(plan.failure_cause);
   if (const auto lost = module.empty() ? std::nullopt : brought_by(examined, module))
     return reinstall(examined, *lost);
-  if (!module.empty()) return {how_to_bring(plan, module), "", Safety::kManual};
+  if (!module.empty()) return how_to_bring(examined, plan, module);
   const std::string line = plan.failure_file.starts_with('/')
                                ? fmt::format("line {} of {}", plan.failure_line, plan.failure_file)
                                : "that line";
