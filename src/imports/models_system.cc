@@ -444,6 +444,19 @@ Ref path_resolve(I& in, Ref self, const A&) {
 Ref path_self(I&, Ref self, const A&) {
   return self;
 }
+// Without a user who asks, only this is known: what is not there may not be entered, what is there
+// exists, and the home is the user's own.
+Ref os_access(I& in, Ref, const A& a) {
+  const std::string_view* path = text_of(a.get(0));
+  const Int* mode = as<Int>(a.get(1), Type::kInt);
+  const auto exists = path ? check_file(in, *path, 'e') : std::nullopt;
+  if (!exists || (*exists && !mode)) return in.opaque();
+  if (!*exists || mode->value == F_OK) return in.boolean(*exists);
+  in.observe(in.environment(), in.constant("HOME"));
+  const std::string_view* home = text_of(I::dict_get(in.environment(), "HOME"));
+  const bool is_own = home && home->starts_with('/') && normal(*path) == normal(*home);
+  return is_own ? in.boolean(true) : in.opaque();
+}
 // With the user's home for `~`, as far as HOME tells it; another user's is not known.
 Ref path_expanduser(I& in, Ref self, const A& a) {
   Ref given = self ? self : a.get(0);
@@ -551,6 +564,8 @@ constexpr ModelRow kRows[] = {
     {"posix.fspath", returns_first},
     {"posix.listdir", os_listdir},
     {"site.addpackage", site_addpackage},
+    {"posix.access", os_access},
+    {"os.access", os_access},
     {"os.fspath", returns_first},
     {"os.getenv", os_getenv},
     {"os.putenv", os_putenv},

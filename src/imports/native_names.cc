@@ -20,11 +20,17 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/rows.h"
 #include "base/text.h"
 #include "imports/native_strings.h"
 
 namespace cohabit::python {
 namespace {
+
+// What no code of the module tells.
+constexpr std::string_view kDeclared =
+#include "data/native_imports.inc"
+    ;
 
 constexpr size_t kMaxPackages = 64;  // whose modules are joined with single words
 
@@ -178,7 +184,10 @@ std::vector<NativeImport> native_imports(const elf::Object& object, Bytes file,
 std::vector<NativeImport> native_imports(const NativeStrings& strings, const ModuleSpec& self,
                                          Finder& finder, FindModule find) {
   if (!find) find = [&finder](std::string_view name) { return finder.find_dotted(name); };
-  return Search(strings, self, finder, std::move(find)).run();
+  std::vector<NativeImport> result = Search(strings, self, finder, find).run();
+  for (const TableRow& row : table_rows(kDeclared, 3))
+    if (row[0] == self.name && find(row[1])) result.push_back({std::string(row[1]), true, true});
+  return result;
 }
 
 namespace {

@@ -6,7 +6,8 @@
 //
 // Cython since 3.1: one table of all strings of the module, without separators and mostly
 // compressed (zlib, later LZSS), and an array with the length of each, as 32-bit numbers, beside
-// it. Of 114 extension modules that cupy, scipy and numpy loaded in a test, half were such.
+// it or made by code (stored_lengths.h). Unpacking imports zlib. Of 114 extension modules that
+// cupy, scipy and numpy loaded in a test, half were such.
 //
 // mypyc: literals that hold a count and that many strings, each after its length; numbers are of
 // seven bits a byte, high part first.
@@ -15,12 +16,14 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_set>
+#include <utility>
 
 #include "base/each_place.h"
 #include "imports/inflate.h"
 #include "imports/lzss.h"
 #include "imports/module_name.h"
 #include "imports/native_symbols.h"
+#include "imports/stored_lengths.h"
 
 namespace cohabit::python {
 namespace {
@@ -30,6 +33,7 @@ constexpr uint64_t kMaxTable = 4 << 20;  // of one unpacked string table
 constexpr uint64_t kMinTable = 32;
 constexpr uint64_t kMaxLengths = 1 << 16;  // of strings in a table
 constexpr size_t kMaxName = 200;
+constexpr size_t kMaxUnsized = 8;        // packed texts without lengths beside them
 constexpr size_t kMaxInflations = 4096;  // attempts: two bytes make a candidate
 // A module that each module of Cython makes; with the end of the string.
 constexpr std::string_view kCythonRuntime("cython_runtime\0", 15);
@@ -107,7 +111,9 @@ class Regions {
 class Collector {
  public:
   NativeStrings result;
-  std::vector<StringTable> tables;  // of Cython
+  std::vector<StringTable> tables;   // of Cython
+  bool has_packed = false;           // one of them
+  std::vector<std::string> unsized;  // such tables without their lengths
 
   void add(std::string_view text) {
     if (is_name(text) && seen_.emplace(text).second) result.names.emplace_back(text);
@@ -231,9 +237,20 @@ void add_cython_tables(const Region& region, Collector& out) {
     const uint64_t begin = at - (region.address + at) % sizeof(uint32_t);
     if (add_pieces(table->text, lengths_after(region.bytes, end, table->text.size()), out) ||
         add_pieces(table->text, lengths_before(region.bytes, begin, table->text.size()), out))
-      out.result.compiled_python = true;
+      out.result.compiled_python = out.has_packed = true;
+    else if (out.unsized.size() < kMaxUnsized)
+      out.unsized.push_back(table->text);
     at += table->used - 1;
   }
+}
+
+void add_stored_lengths(const std::vector<Region>& code, Collector& out) {
+  for (const std::string& text : std::exchange(out.unsized, {}))
+    for (const Region& region : code)
+      if (add_pieces(text, stored_lengths(region.bytes, text.size()), out)) {
+        out.has_packed = true;
+        break;
+      }
 }
 
 void add_lzss_table(const Region& region, Collector& out) {
@@ -321,13 +338,18 @@ NativeStrings read_native_strings(const elf::Object& object, Bytes file) {
       add_lzss_table(region, out);
     }
   }
-  for (const Region& code : regions.code()) {
+  const std::vector<Region> all_code = regions.code();
+  if (object.machine == elf::EM_X86_64) add_stored_lengths(all_code, out);
+  for (const Region& code : all_code) {
     if (object.machine == elf::EM_X86_64) add_x86_references(code, data, out);
     if (object.machine == elf::EM_AARCH64) add_aarch64_references(code, data, out);
   }
-  if (cython)
+  if (cython) {
     out.result.code = read_initial_code(object, file, std::move(out.tables));
-  else if (!out.result.compiled_python)
+    auto& imported = out.result.code.imported;
+    if (out.has_packed && std::find(imported.begin(), imported.end(), "zlib") == imported.end())
+      imported.insert(imported.begin(), "zlib");
+  } else if (!out.result.compiled_python)
     out.result.code = read_initial_code(object, file);
   return std::move(out.result);
 }

@@ -175,8 +175,13 @@ void Interpreter::install_values(Module* module) {
     static constexpr std::pair<std::string_view, int> kFlags[] = {
         {"RTLD_LAZY", 1},  {"RTLD_NOW", 2},        {"RTLD_NOLOAD", 4},       {"RTLD_DEEPBIND", 8},
         {"RTLD_LOCAL", 0}, {"RTLD_GLOBAL", 0x100}, {"RTLD_NODELETE", 0x1000}};
+    static constexpr std::pair<std::string_view, int> kRights[] = {
+        {"F_OK", 0}, {"X_OK", 1}, {"W_OK", 2}, {"R_OK", 4}};
     for (const auto& [name, value] : kFlags) names[name] = integer(value);
-    if (module->spec.name == "_ctypes") names["CFuncPtr"] = builtin_class("CFuncPtr");
+    if (module->spec.name == "_ctypes")
+      names["CFuncPtr"] = builtin_class("CFuncPtr");
+    else
+      for (const auto& [name, value] : kRights) names[name] = integer(value);
   } else if (module->spec.name == "os") {
     names["environ"] = environment_;
   } else if (module->spec.name == "re") {

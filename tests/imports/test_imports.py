@@ -750,6 +750,10 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "os.environ['HOME'] = '/no/where/'\nif os.path.expanduser('~') == '/no/where' and os.path.expanduser('~/x') == '/no/where/x' and os.path.expanduser('x~') == 'x~':\n"
                   "    import m_f\nif Path('~/x').expanduser() == Path('/no/where/x'):\n    import m_g\nos.environ['HOME'] = '/'\nif os.path.expanduser('~') == '/':\n    import m_h\n",
         **{f"m_{letter}.py": "" for letter in "abcdefgh"}},
+    "what may be done with files": {
+        "app.py": "import os\nif not os.access('/no/where', os.R_OK) and os.access('/', os.F_OK) and not os.access('/no', os.F_OK):\n    import m_a\n"
+                  "os.environ['HOME'] = '/tmp/'\nif os.access('/tmp', os.W_OK | os.X_OK):\n    import m_b\nelse:\n    import m_c\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": ""},
     "names of native code before modules": {
         "app.py": "from pkg import bisect_left\nimport m_a\ntry:\n    from pkg import m_broken\nexcept ImportError:\n    import m_b\n"
                   "from pkg import m_broken\n",
