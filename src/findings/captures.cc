@@ -30,6 +30,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/find_text.h"
 #include "findings/candidates.h"
 #include "findings/mangled.h"
 #include "findings/runtime_classes.h"
@@ -54,8 +55,8 @@ bool has_string(const Image& image, Bytes file, const std::string& text) {
     const auto bytes = file.slice(segment.p_offset, segment.p_filesz);
     if (!bytes) continue;
     const std::string_view constants = bytes->text();
-    for (size_t at = constants.find(wanted); at != constants.npos;
-         at = constants.find(wanted, at + 1))
+    for (size_t at = find_text(constants, wanted); at != constants.npos;
+         at = find_text(constants, wanted, at + 1))
       if (segment.p_offset + at < table || segment.p_offset + at >= table + table_size) return true;
   }
   return false;

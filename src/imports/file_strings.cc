@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <functional>
 #include <string>
+
+#include "base/find_text.h"
 
 namespace cohabit::python {
 namespace {
@@ -82,13 +83,12 @@ bool FileStrings::has(std::string_view text) {
   }
   std::string whole(1, '\0');
   whole.append(text).push_back('\0');
-  // Not find(): it stops at every zero of a file that is full of them.
-  return memmem(bytes.data(), bytes.size(), whole.data(), whole.size()) != nullptr;
+  return find_text(bytes, whole) != bytes.npos;
 }
 
 bool FileStrings::contains(std::string_view text) const {
   const std::string_view bytes = file_.bytes().text();
-  return memmem(bytes.data(), bytes.size(), text.data(), text.size()) != nullptr;
+  return find_text(bytes, text) != bytes.npos;
 }
 
 namespace {
@@ -96,12 +96,8 @@ namespace {
 // Whether one of the places at which the text stands fits.
 template <class Fits>
 bool any_place(std::string_view file, std::string_view text, const Fits& fits) {
-  for (size_t at = 0; at < file.size(); at++) {
-    const void* found = memmem(file.data() + at, file.size() - at, text.data(), text.size());
-    if (!found) return false;
-    at = static_cast<size_t>(static_cast<const char*>(found) - file.data());
+  for (size_t at = find_text(file, text); at != file.npos; at = find_text(file, text, at + 1))
     if (fits(at)) return true;
-  }
   return false;
 }
 

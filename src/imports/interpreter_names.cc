@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/each_place.h"
 #include "imports/module_name.h"
 
 namespace cohabit::python {
@@ -14,15 +15,39 @@ bool is_part_of_name(char c) {
   return is_name_character(c) && c != '.';
 }
 
+// A name backwards. There are a hundred thousand: nearly all are told apart by the number that
+// their first letters make.
+struct Name {
+  uint64_t first = 0;
+  std::string whole;
+  bool operator<(const Name& other) const {
+    return first != other.first ? first < other.first : whole < other.whole;
+  }
+};
+
+uint64_t first_letters(std::string_view text) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < sizeof number; i++)
+    number = number << 8 | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
+  return number;
+}
+
 // What stands before each zero.
-void add_ends(std::string_view text, std::vector<std::string>& names) {
-  for (size_t end = text.find('\0'); end != text.npos; end = text.find('\0', end + 1)) {
+void add_ends(std::string_view text, std::vector<Name>& names) {
+  const auto is_end = [](const char* at) {
+    const auto before = static_cast<uint8_t>(at[-1]);
+    // A digit, "_", a letter, or one of the few between them.
+    return (at[0] == '\0') & (before >= '0') & (before <= 'z');
+  };
+  const auto add = [&](size_t end) {
     size_t begin = end;
     while (begin > 0 && end - begin < kMostName && is_part_of_name(text[begin - 1])) begin--;
-    if (begin == end) continue;
     const std::string_view name = text.substr(begin, end - begin);
-    names.emplace_back(name.rbegin(), name.rend());
-  }
+    std::string whole(name.rbegin(), name.rend());
+    if (!name.empty()) names.push_back({first_letters(whole), std::move(whole)});
+    return true;
+  };
+  if (text.size() > 1) each_place(text, 1, text.size(), is_end, add);
 }
 
 // The file's parts that hold constants and initialised variables; without section headers all that
@@ -56,14 +81,14 @@ std::vector<Bytes> data_of(const elf::Object& object, Bytes file) {
 }  // namespace
 
 std::vector<std::string> names_of_interpreter(const elf::Object& object, Bytes file) {
-  std::vector<std::string> names;
+  std::vector<Name> names;
   for (const Bytes part : data_of(object, file)) add_ends(part.text(), names);
   std::sort(names.begin(), names.end());
   // Of one that the next ends with (they are backwards) the next will do.
   std::vector<std::string> kept;
   for (size_t i = 0; i < names.size(); i++)
-    if (i + 1 == names.size() || !names[i + 1].starts_with(names[i]))
-      kept.push_back(std::move(names[i]));
+    if (i + 1 == names.size() || !names[i + 1].whole.starts_with(names[i].whole))
+      kept.push_back(std::move(names[i].whole));
   return kept;
 }
 

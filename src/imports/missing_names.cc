@@ -160,10 +160,12 @@ bool Interpreter::may_name_in_source(Module& module, std::string_view name) {
                               [&](const Asked& one) { return one.module == other; }))
       asked.push_back({other, by_code});
   };
-  const std::string below = module.spec.name + ".";
+  const std::string& own = module.spec.name;
+  const auto is_below = [&](std::string_view full) {  // thousands are asked: the dot tells most
+    return full.size() > own.size() && full[own.size()] == '.' && full.starts_with(own);
+  };
   for (const auto& [key, value] : sys_modules_->items)
-    if (const std::string_view* full = text_of(key); full && full->starts_with(below))
-      add(value, false);
+    if (const std::string_view* full = text_of(key); full && is_below(*full)) add(value, false);
   for (size_t i = 0; i < asked.size(); i++) {
     const auto [one, by_code] = asked[i];
     if (one->spec.kind == ModuleKind::kNative && may_name(*one, name, "AttributeError"))

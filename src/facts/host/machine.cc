@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 
+#include "base/find_text.h"
 #include "facts/host/cpu.h"
 
 namespace cohabit {
@@ -70,18 +70,9 @@ GlibcVersion version_at(std::string_view text) {
   return version;
 }
 
-// As text.find, which goes from one first letter to the next: of two million bytes of machine code
-// a fifth are NUL.
-size_t find_in_code(std::string_view text, std::string_view wanted, size_t from = 0) {
-  if (from >= text.size()) return text.npos;
-  const void* found =
-      ::memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
-  return found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : text.npos;
-}
-
 GlibcVersion banner_version(std::string_view text) {
   constexpr std::string_view kBanner = " release version ";
-  const size_t at = find_in_code(text, kBanner);
+  const size_t at = find_text(text, kBanner);
   return at == text.npos ? GlibcVersion{} : version_at(text.substr(at + kBanner.size(), 16));
 }
 
@@ -89,8 +80,7 @@ GlibcVersion banner_version(std::string_view text) {
 GlibcVersion newest_defined_version(std::string_view text) {
   constexpr std::string_view kName = "\0GLIBC_2."sv;
   GlibcVersion newest;
-  for (size_t at = find_in_code(text, kName); at != text.npos;
-       at = find_in_code(text, kName, at + 1))
+  for (size_t at = find_text(text, kName); at != text.npos; at = find_text(text, kName, at + 1))
     newest = std::max(newest, version_at(text.substr(at + kName.size() - 2, 16)));
   return newest;
 }

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
 #include <map>
 
+#include "base/find_text.h"
 #include "facts/elf/addresses.h"
 #include "facts/elf/object.h"
 #include "facts/python/requirement.h"
@@ -32,13 +32,6 @@ struct Build {
   bool with_one = false;
   std::string oldest;  // "1.20"
 };
-
-// npos if it is not there. The files are large: memmem of the C library is many times faster than
-// string_view::find.
-size_t find_in(std::string_view text, std::string_view part) {
-  const void* at = ::memmem(text.data(), text.size(), part.data(), part.size());
-  return at ? static_cast<size_t>(static_cast<const char*>(at) - text.data()) : text.npos;
-}
 
 // The segments that may hold constants. GNU ld makes four or more: symbols and relocations (large,
 // and passed over), code, constants, data; LLVM's puts the constants into the first. Where there
@@ -64,7 +57,7 @@ std::vector<Bytes> constants_of(const elf::Object& object, Bytes file) {
 
 // One pass for both messages: the text is up to hundreds of megabytes.
 void search(std::string_view text, Build& build) {
-  for (size_t at; (at = find_in(text, kCommon)) != text.npos;) {
+  for (size_t at; (at = find_text(text, kCommon)) != text.npos;) {
     text.remove_prefix(at);
     const std::string_view message = text.substr(0, 128);
     if (message.starts_with(kBuiltWithOne)) build.with_one = true;
@@ -88,7 +81,7 @@ bool expects_type_of_one(const elf::Object& object, Bytes file) {
     if ((segment.p_flags & elf::PF_X) == 0 || !part) continue;
     const std::string_view code = part->text();
     for (size_t at = 0; at < code.size(); at++) {
-      const size_t found = find_in(code.substr(at), kSize);
+      const size_t found = find_text(code.substr(at), kSize);
       if (found == code.npos) break;
       at += found;
       const size_t begin = at - std::min(at, kNear);
@@ -113,15 +106,15 @@ std::optional<Build> build_of(Bytes file) {
   const elf::Object object = elf::parse(file);
   const std::string_view names = object.strings.text().substr(0, object.strings_size);
   // How the table is fetched, and types.
-  if (find_in(names, "PyCapsule_") == names.npos &&
-      find_in(names, "PyImport_ImportModule") == names.npos)
+  if (find_text(names, "PyCapsule_") == names.npos &&
+      find_text(names, "PyImport_ImportModule") == names.npos)
     return std::nullopt;
   Build build;
   bool checks_types = false;
   for (const Bytes part : constants_of(object, file)) {
     MappedFile::populate(part);
     search(part.text(), build);
-    checks_types = checks_types || find_in(part.text(), kTypeCheck) != std::string_view::npos;
+    checks_types = checks_types || find_text(part.text(), kTypeCheck) != std::string_view::npos;
   }
   if (checks_types && !build.with_one) build.with_one = expects_type_of_one(object, file);
   if (!build.with_one && build.oldest.empty()) return std::nullopt;
