@@ -312,6 +312,7 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
     auto* dict = make<Dict>();
     for (const auto& [key, value] : object->names) dict_set(dict, key, value);
     dict->open = !is_known(object);
+    dict->attributes_of = object;
     return dict;
   }
   if (object->items) return builtin_method(object->items, name);

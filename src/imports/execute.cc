@@ -866,7 +866,8 @@ Flow Interpreter::execute_function(const Stmt& statement) {
   if (!evaluate_annotations(statement)) return Flow::kRaise;
   Ref value = function;
   if (current->is_module()) {
-    if (const ModelRow* model = find_model(module->spec.name, statement.name))
+    if (const ModelRow* model = find_model(module->spec.name, statement.name);
+        model && has_models(*module))
       value = make<Model>(model->name, model->function);
   } else if (current->defining && statement.name == "__new__") {
     function->binding = Function::kStatic;

@@ -188,6 +188,13 @@ class Interpreter {
   Dict* environment() { return environment_; }
   void note_variable_set(Ref key, Ref value);
   Sequence* sys_path() { return sys_path_; }
+  // The program's current directory, as far as it is known: files without a process have none, and
+  // os.chdir may lead anywhere.
+  std::optional<std::string> working_directory;
+  bool has_moved = false;  // by os.chdir
+  // An absolute path for what may be a relative one; nothing if that is not known.
+  std::optional<std::string> absolute(std::string_view path) const;
+  uint32_t processes_started = 0;  // which may install what is missing
   static constexpr int kRtldNow = 2;
   int dlopen_flags = kRtldNow;
   // A call of dlopen by code of `caller` (a path). Null if it failed; it then raised OSError.
@@ -487,7 +494,11 @@ class Interpreter {
   // What they give; null: nothing, or it raised. Where it is not known whether one of them has the
   // name that is a point, and what it gives opaque; with `is_unsure` that is told and no more.
   Ref ask_custom_finders(std::string_view name, Ref parent, bool before, bool* is_unsure = nullptr);
-  Ref found_or_not(std::string_view name);
+  Ref found_or_not(std::string_view name, std::string_view whether);
+  // What may have brought a module that is not found where its path is known; empty: nothing.
+  std::string_view may_be_elsewhere(std::string_view name);
+  // Whether the models of modules of this name are meant for it.
+  bool has_models(const Module& module);
   // missing_names.cc
   struct NamingFiles {
     size_t open = 0;                         // the plan's, of the module
@@ -603,7 +614,8 @@ class Interpreter {
   int running_generators_ = 0;
   bool asks_for_refusal_ = false;
   bool returned_in_doubt_ = false;  // the function that ended last may have done so before
-  bool generator_raised_ = false;   // one that elements() has run: the call that asked raises
+  std::unordered_map<std::string, uint32_t> missed_;  // modules; processes_started then
+  bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {
     std::vector<std::string_view> errors;
     int module_depth;

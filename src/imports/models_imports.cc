@@ -394,6 +394,42 @@ Ref resource_filename(I& in, Ref self, const A& a) {
   return below(in, resource_files(in, self, a), a.get(1, "resource_name"), Type::kStr);
 }
 
+// pkgutil.extend_path(path, name): what other directories have of the package, too.
+Ref extend_path(I& in, Ref, const A& a) {
+  Sequence* given = sequence_of(a.get(0, "path"));
+  const std::string_view* name = text_of(a.get(1, "name"));
+  if (!given || given->type != Type::kList || !name)
+    return a.get(0, "path") ? a.get(0, "path") : in.opaque();
+  Sequence* result = in.list({});
+  result->items.assign(given->items.begin(), given->items.end());
+  result->open = given->open;
+  const size_t dot = name->rfind('.');
+  const Sequence* places = in.sys_path();
+  if (dot != name->npos) {
+    Module* parent = as<Module>(I::dict_get(in.sys_modules(), name->substr(0, dot)), Type::kModule);
+    places = parent ? sequence_of(parent->names.get("__path__")) : nullptr;
+  }
+  if (!places) return result;
+  for (Ref place : places->items) {
+    const auto directory = text_of(place) ? in.absolute(*text_of(place)) : std::nullopt;
+    const auto spec = directory ? in.finder().find(*name, {*directory}) : std::nullopt;
+    for (const std::string& portion : spec ? spec->search : std::vector<std::string>())
+      if (std::none_of(result->items.begin(), result->items.end(),
+                       [&](Ref known) { return text_of(known) && *text_of(known) == portion; }))
+        result->items.push_back(in.string(portion));
+  }
+  return result;
+}
+
+// pkg_resources.declare_namespace(name): the same, of the module that asks.
+Ref declare_namespace(I& in, Ref, const A& a) {
+  const std::string_view* name = text_of(a.get(0, "packageName"));
+  Module* module = name ? as<Module>(I::dict_get(in.sys_modules(), *name), Type::kModule) : nullptr;
+  Ref path = module ? module->names.get("__path__") : nullptr;
+  if (path) module->names["__path__"] = extend_path(in, nullptr, A(in.arena(), {path, a.get(0)}));
+  return in.none();
+}
+
 Ref as_file(I& in, Ref, const A& a) {
   Ref path = a.get(0, "path");
   return path && path->type == Type::kPath ? path : in.opaque();
@@ -576,6 +612,8 @@ constexpr ModelRow kRows[] = {
     {"importlib_resources.path", resource_path},
     {"importlib_resources._functional.path", resource_path},
     {"pkg_resources.resource_filename", resource_filename},
+    {"pkg_resources.declare_namespace", declare_namespace},
+    {"pkgutil.extend_path", extend_path},
     {"imp.find_module", imp_find_module},
     {"imp.load_module", imp_load_module},
     {"imp.load_source", imp_load_file},

@@ -216,26 +216,42 @@ Ref path_splitext(I& in, Ref, const A& a) {
 }
 Ref path_abspath(I& in, Ref, const A& a) {
   return on_text(in, a, [&](std::string_view p) {
-    return p.starts_with("/") ? in.string(normal(p)) : in.opaque();
+    const auto path = in.absolute(p);
+    return path ? in.string(normal(*path)) : in.opaque();
   });
+}
+Ref start_process(I& in, Ref, const A&) {
+  in.processes_started++;
+  return in.opaque();
+}
+Ref os_getcwd(I& in, Ref, const A&) {
+  return in.working_directory ? in.string(*in.working_directory) : in.opaque();
+}
+Ref os_chdir(I& in, Ref, const A& a) {
+  const std::string_view* path = text_of(a.get(0, "path"));
+  in.working_directory = path ? in.absolute(*path) : std::nullopt;
+  in.has_moved = true;
+  return in.none();
 }
 Ref path_normpath(I& in, Ref, const A& a) {
   return on_text(in, a, [&](std::string_view p) { return in.string(normal(p)); });
 }
 Ref path_realpath(I& in, Ref, const A& a) {
   return on_text(in, a, [&](std::string_view p) {
-    if (!p.starts_with("/")) return in.opaque();
-    return in.string(in.tree().real_path(std::string(p)).value_or(normal(p)));
+    const auto path = in.absolute(p);
+    if (!path) return in.opaque();
+    return in.string(in.tree().real_path(*path).value_or(normal(*path)));
   });
 }
 Ref path_isabs(I& in, Ref, const A& a) {
   return on_text(in, a, [&](std::string_view p) { return in.boolean(p.starts_with("/")); });
 }
 
-// What a relative path means is not known: the current directory is the user's.
-std::optional<bool> check_file(I& in, std::string_view path, char kind) {
-  if (!path.starts_with("/")) return path.empty() ? std::optional(false) : std::nullopt;
-  const auto status = in.tree().stat(std::string(path));
+std::optional<bool> check_file(I& in, std::string_view given, char kind) {
+  if (given.empty()) return false;
+  const auto path = in.absolute(given);
+  if (!path) return std::nullopt;
+  const auto status = in.tree().stat(*path);
   if (!status) return false;
   if (kind == 'd') return status->is_directory();
   if (kind == 'f') return status->is_regular();
@@ -259,7 +275,8 @@ Ref names_below(I& in, std::string_view given) {
 }
 Ref os_listdir(I& in, Ref, const A& a) {
   return on_text(in, a, [&](std::string_view p) {
-    return p.starts_with("/") ? names_below(in, p) : in.opaque();
+    const auto path = in.absolute(p);
+    return path ? names_below(in, *path) : in.opaque();
   });
 }
 
@@ -437,9 +454,15 @@ Ref path_joinpath(I& in, Ref self, const A& a) {
   return path_new(in, nullptr, all);
 }
 Ref path_resolve(I& in, Ref self, const A&) {
-  const std::string_view* path = text_of(self);
-  if (!path || !path->starts_with("/")) return in.opaque();
-  return in.path(in.tree().real_path(std::string(*path)).value_or(normal(*path)));
+  const auto path = text_of(self) ? in.absolute(*text_of(self)) : std::nullopt;
+  return path ? in.path(in.tree().real_path(*path).value_or(normal(*path))) : in.opaque();
+}
+Ref path_absolute(I& in, Ref self, const A&) {
+  const auto path = text_of(self) ? in.absolute(*text_of(self)) : std::nullopt;
+  return path ? in.path(*path) : in.opaque();
+}
+Ref path_cwd(I& in, Ref, const A&) {
+  return in.working_directory ? in.path(*in.working_directory) : in.opaque();
 }
 Ref path_self(I&, Ref self, const A&) {
   return self;
@@ -564,6 +587,14 @@ constexpr ModelRow kRows[] = {
     {"posix.fspath", returns_first},
     {"posix.listdir", os_listdir},
     {"site.addpackage", site_addpackage},
+    {"posix.system", start_process},
+    {"os.system", start_process},
+    {"_posixsubprocess.fork_exec", start_process},
+    {"posix.posix_spawn", start_process},
+    {"posix.getcwd", os_getcwd},
+    {"os.getcwd", os_getcwd},
+    {"posix.chdir", os_chdir},
+    {"os.chdir", os_chdir},
     {"posix.access", os_access},
     {"os.access", os_access},
     {"os.fspath", returns_first},
@@ -604,7 +635,8 @@ constexpr ModelRow kRows[] = {
     {"Path.suffixes()", path_suffixes},
     {"Path.joinpath", path_joinpath},
     {"Path.resolve", path_resolve},
-    {"Path.absolute", path_self},
+    {"Path.absolute", path_absolute},
+    {"pathlib.Path.cwd", path_cwd},
     {"Path.__enter__", path_self},
     {"Path.__exit__", returns_none},
     {"Path.expanduser", path_expanduser},

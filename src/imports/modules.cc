@@ -18,6 +18,7 @@
 namespace cohabit::python {
 namespace {
 
+constexpr std::string_view kByFinder = "whether a finder of sys.meta_path finds";
 std::string parent_of(std::string_view name) {
   const size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string() : std::string(name.substr(0, dot));
@@ -94,8 +95,12 @@ std::optional<ModuleSpec> Interpreter::find_spec(std::string_view name) {
     std::vector<std::string> search;
     Module* sys = as<Module>(loaded_module("sys"), Type::kModule);  // programs replace sys.path
     Sequence* path = sys ? sequence_of(sys->names.get("path")) : nullptr;
-    for (Ref item : (path ? path : sys_path_)->items)
-      if (const std::string_view* text = text_of(item)) search.emplace_back(*text);
+    for (Ref item : (path ? path : sys_path_)->items) {
+      const std::string_view* text = text_of(item);
+      if (text && !has_moved) search.emplace_back(*text);
+      if (const auto place = text && has_moved ? absolute(*text) : std::nullopt)
+        search.push_back(*place);
+    }
     return finder_.find(name, search);
   }
   Ref package = import_dotted(parent);
@@ -138,6 +143,9 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
     dict_set(sys_modules_, name, value);
     return value;
   }
+  if (const auto whether = parent ? std::string_view() : may_be_elsewhere(name);
+      !whether.empty() && !expects("ImportError"))
+    return found_or_not(name, whether);
   note_sought(PlanEvent::kMissing, name);
   raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
   if (auto* error = as<Instance>(raised_->value, Type::kInstance))
@@ -224,11 +232,28 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
     *is_unsure = true;
     return nullptr;
   }
-  return found_or_not(name);
+  return found_or_not(name, kByFinder);
 }
 
-Ref Interpreter::found_or_not(std::string_view name) {
-  undecided(fmt::format("whether a finder of sys.meta_path finds {}", name)).may_fail = true;
+std::string_view Interpreter::may_be_elsewhere(std::string_view name) {
+  Module* sys = as<Module>(loaded_module("sys"), Type::kModule);
+  const Sequence* path = sys ? sequence_of(sys->names.get("path")) : nullptr;
+  if (!path) path = sys_path_;
+  const bool is_unknown =
+      path->open || std::any_of(path->items.begin(), path->items.end(), [&](Ref item) {
+        const std::string_view* text = text_of(item);
+        return item->type == Type::kOpaque || (text && has_moved && !absolute(*text));
+      });
+  if (is_unknown) return "whether a directory of sys.path that is not known has";
+  // `except ImportError:` that installs it and imports it again.
+  const auto [missed, is_new] = missed_.try_emplace(std::string(name), processes_started);
+  return is_new || missed->second == processes_started
+             ? ""
+             : "whether a process that was started has installed";
+}
+
+Ref Interpreter::found_or_not(std::string_view name, std::string_view whether) {
+  undecided(fmt::format("{} {}", whether, name)).may_fail = true;
   Ref value = opaque(name);
   dict_set(sys_modules_, name, value);
   return value;
@@ -321,7 +346,16 @@ Module* Interpreter::new_module(const ModuleSpec& found) {
   return module;
 }
 
+// A user's file may have the name of a module of the standard library.
+bool Interpreter::has_models(const Module& module) {
+  const auto& spec = module.spec;
+  if (spec.kind == ModuleKind::kBuiltin || is_standard(&module)) return true;
+  const std::string& library = finder_.standard_library();
+  return !finder_.find(top_of(spec.name), {library, library + "/lib-dynload"});
+}
+
 void Interpreter::install_models(Module* module) {
+  if (!has_models(*module)) return;
   for (const ModelRow* row : models_of(module->spec.name))
     module->names[last_of(row->name)] = make<Model>(row->name, row->function);
   install_values(module);
@@ -766,7 +800,7 @@ Ref Interpreter::import_from(Ref value, std::string_view name) {
     if (module->spec.kind == ModuleKind::kNative) dict_set(sys_modules_, full, made);
     return made;
   }
-  if (may_be_found) return found_or_not(full);
+  if (may_be_found) return found_or_not(full, kByFinder);
   if (module->state == Module::kRunning)
     return raise("ImportError",
                  fmt::format("cannot import name '{}' from partially initialized module '{}' (most "
@@ -809,6 +843,12 @@ void Interpreter::note_sought(PlanEvent::Kind kind, std::string_view name) {
   if (!started_) return;
   note(kind, plan_.sought.size());
   plan_.sought.emplace_back(name);
+}
+
+std::optional<std::string> Interpreter::absolute(std::string_view path) const {
+  if (path.starts_with('/')) return std::string(path);
+  if (!working_directory) return std::nullopt;
+  return join_normal(*working_directory, path);
 }
 
 bool Interpreter::is_standard(const Module* module) const {

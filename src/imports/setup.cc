@@ -102,6 +102,8 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
   sys_path_ = make<Sequence>(Type::kList);
   meta_path_ = make<Sequence>(Type::kList);
   for (const auto& [name, value] : request.environment) dict_set(environment_, name, string(value));
+  if (tree().has_process()) working_directory = tree().current_directory();
+  if (working_directory == "") working_directory.reset();
   for (const std::string& directory : finder.path()) sys_path_->items.push_back(string(directory));
   for (const std::string_view name : kTypes) {
     auto* type = make<Class>();
@@ -361,8 +363,9 @@ void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   } else {
     dict->open_all();
   }
-  if (const std::string_view* name = dict->variables_of ? text_of(key) : nullptr)
-    set_variable(*dict->variables_of, *name, value);
+  const std::string_view* name = text_of(key);
+  if (name && dict->variables_of) set_variable(*dict->variables_of, *name, value);
+  if (name && dict->attributes_of) dict->attributes_of->names[keep(*name)] = value;
 }
 
 // From outside the module's own code. `__path__` moves where its submodules are looked for.
@@ -377,8 +380,9 @@ void Interpreter::dict_erase(Dict* dict, Ref key) {
   if (dict == environment_ && started_)
     variables_set_.emplace_back(text_of(key) ? *text_of(key) : "");
   dict->items.erase(key);
-  if (const std::string_view* name = dict->variables_of ? text_of(key) : nullptr)
-    dict->variables_of->names.erase(*name);
+  const std::string_view* name = text_of(key);
+  if (name && dict->variables_of) dict->variables_of->names.erase(*name);
+  if (name && dict->attributes_of) dict->attributes_of->names.erase(*name);
 }
 
 void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
@@ -391,6 +395,7 @@ void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
     dict->items[constant(keep(text))] = value;
   }
   if (dict->variables_of) set_variable(*dict->variables_of, text, value);
+  if (dict->attributes_of) dict->attributes_of->names[keep(text)] = value;
 }
 
 // globals() of the module's code, its __dict__.

@@ -94,13 +94,15 @@ struct KeyTraits {
   static bool equal(Ref a, Ref b);
 };
 
+struct Instance;
 struct Module;
 
 struct Dict : Value {
   OrderedTable<Ref, Ref, KeyTraits> items;  // all of them are keys in the sense of is_key
   bool open = false, partial = false;       // as of sequences
   Module* variables_of = nullptr;           // what is put into it is a variable of this module too
-  void open_all();                          // that module too
+  Instance* attributes_of = nullptr;        // an attribute of this object: its __dict__
+  void open_all();                          // these too
   Ref factory = nullptr;                    // of a defaultdict
   explicit Dict(Arena& arena) : Value(Type::kDict), items(arena) {}
 };
@@ -129,11 +131,6 @@ struct Module : Value {
         natives.push_back(native);
   }
 };
-
-inline void Dict::open_all() {
-  open = true;
-  if (variables_of) variables_of->open = true;
-}
 
 // Variables of a module, a function call or a class body. Not movable.
 struct Scope {
@@ -229,6 +226,12 @@ struct Instance : Value {
   Instance* target = nullptr;  // of super(): whose methods they are; `of` has the bases
   Instance(Arena& arena, Class* type_of) : Value(Type::kInstance), of(type_of), names(arena) {}
 };
+
+inline void Dict::open_all() {
+  open = true;
+  if (variables_of) variables_of->open = true;
+  if (attributes_of) attributes_of->open = true;
+}
 
 struct Arguments {
   List positional;

@@ -750,6 +750,12 @@ SCENARIOS: dict[str, dict[str, str]] = {
                   "os.environ['HOME'] = '/no/where/'\nif os.path.expanduser('~') == '/no/where' and os.path.expanduser('~/x') == '/no/where/x' and os.path.expanduser('x~') == 'x~':\n"
                   "    import m_f\nif Path('~/x').expanduser() == Path('/no/where/x'):\n    import m_g\nos.environ['HOME'] = '/'\nif os.path.expanduser('~') == '/':\n    import m_h\n",
         **{f"m_{letter}.py": "" for letter in "abcdefgh"}},
+    "an object in a module's place that takes its variables": {
+        "app.py": "from m_lazy import known\nimport m_a\n"
+                  "class Plain: pass\none = Plain()\none.__dict__['x'] = 1\nif one.x == 1:\n    import m_c\ndel one.__dict__['x']\nif not hasattr(one, 'x'):\n    import m_d\n",
+        "m_lazy.py": "import sys, types\nknown = 1\nclass M(types.ModuleType):\n    def __getattr__(self, n): raise AttributeError(n)\n"
+                     "new = M(__name__)\nnew.__dict__.update(sys.modules[__name__].__dict__)\nsys.modules[__name__] = new\n",
+        "m_a.py": "", "m_c.py": "", "m_d.py": ""},
     "what may be done with files": {
         "app.py": "import os\nif not os.access('/no/where', os.R_OK) and os.access('/', os.F_OK) and not os.access('/no', os.F_OK):\n    import m_a\n"
                   "os.environ['HOME'] = '/tmp/'\nif os.access('/tmp', os.W_OK | os.X_OK):\n    import m_b\nelse:\n    import m_c\n",

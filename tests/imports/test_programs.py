@@ -53,6 +53,26 @@ PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"m_a.py": "import m_pkg.m_inner\n", "colorsys.py": "import m_b\n", "m_b.py": "", "m_pkg/m_inner.py": "",
          "m_gone/__init__.py": "import m_absent\n"},
         ["-c", "import m_a, colorsys, m_gone, m_b"]),
+    "packages over several directories": (
+        {"app.py": "import os, sys\nhere = os.path.dirname(os.path.abspath(__file__))\nsys.path += [os.path.join(here, 'q1'), os.path.join(here, 'q2')]\n"
+                   "import m_old.m_b, m_new.m_d\n",
+         "q1/m_old/__init__.py": "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n", "q1/m_old/m_a.py": "",
+         "q2/m_old/__init__.py": "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n", "q2/m_old/m_b.py": "from . import m_a\n",
+         "q1/m_new/__init__.py": "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n", "q2/m_new/m_d.py": ""},
+        ["app.py"]),
+    "the current directory": (
+        {"app.py": "import glob, os, sys\nfrom pathlib import Path\nsys.path.insert(0, os.path.abspath('d'))\nimport m_a\n"
+                   "sys.path += [os.path.join(os.getcwd(), 'e'), str(Path('f').resolve()), str(Path.cwd() / 'g'), os.path.realpath('h')]\n"
+                   "import m_b, m_c, m_d, m_e\nif os.path.isdir('i') and not os.path.exists('j') and os.listdir('i') == ['i2']:\n    import m_f\n"
+                   "sys.path.insert(0, 'k')\nos.chdir('i')\nimport m_g\nsys.path.insert(0, '.')\nsys.path.insert(0, os.path.abspath('i2'))\nimport m_h\n",
+         "d/m_a.py": "", "e/m_b.py": "", "f/m_c.py": "", "g/m_d.py": "", "h/m_e.py": "", "m_f.py": "", "i/i2/m_h.py": "",
+         "i/i2/k/m_x.py": "", "m_g.py": ""},
+        ["app.py"]),
+    "files of the names of standard modules": (
+        {"app.py": "import glob, platform\nplatform.system()\nglob.glob('x')\nimport m_c\n",
+         "platform.py": "def system():\n    import m_a\n", "glob.py": "def glob(text):\n    import m_b\n",
+         "m_a.py": "", "m_b.py": "", "m_c.py": ""},
+        ["app.py"]),
     "a failing import": ({"app.py": "import m_a\nimport m_gone\n", "m_a.py": ""}, ["app.py"]),
 }
 
