@@ -283,6 +283,24 @@ Ref model_zip(I& in, Ref, const A& a) {
   return result;
 }
 
+Ref chained(I& in, std::span<const Ref> parts) {
+  auto* result = in.list({});
+  for (Ref part : parts) {
+    const auto items = in.elements(part);
+    if (!items) return in.opaque();
+    result->items.insert(result->items.end(), items->begin(), items->end());
+    result->open |= holds_more(part);
+  }
+  return result;
+}
+Ref model_chain(I& in, Ref, const A& a) {
+  return a.open ? in.opaque() : chained(in, a.positional);
+}
+Ref model_chain_of(I& in, Ref, const A& a) {
+  const auto parts = in.elements(a.get(0));
+  return parts && !holds_more(a.get(0)) ? chained(in, *parts) : in.opaque();
+}
+
 Ref model_map(I& in, Ref, const A& a) {
   const auto items = in.elements(a.get(1));
   if (!items || !a.get(0)) return in.opaque();
@@ -640,6 +658,8 @@ constexpr ModelRow kRows[] = {
     {"builtins.range", model_range},
     {"builtins.enumerate", model_enumerate},
     {"builtins.zip", model_zip},
+    {"itertools.chain", model_chain},
+    {"itertools.chain.from_iterable", model_chain_of},
     {"builtins.map", model_map},
     {"builtins.filter", model_filter},
     {"builtins.any", model_any},

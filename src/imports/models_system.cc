@@ -433,6 +433,33 @@ Ref path_stem(I& in, Ref self, const A&) {
   const std::string_view name = split_path(*text_of(self)).second;
   return in.string(name.substr(0, extension_at(name)));
 }
+// The path with another last part, made of what is given and of the one that is there.
+template <class Make>
+Ref path_renamed(I& in, Ref self, const A& a, const Make& make) {
+  const std::string_view* path = text_of(self);
+  const std::string_view* given = text_of(a.get(0));
+  if (!path || !given) return in.opaque();
+  const auto [directory, name] = split_path(*path);
+  if (name.empty()) return in.opaque();
+  const std::string made = make(name, *given);
+  return in.path(directory.empty()
+                     ? made
+                     : fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", made));
+}
+Ref path_with_suffix(I& in, Ref self, const A& a) {
+  return path_renamed(in, self, a, [](std::string_view name, std::string_view suffix) {
+    return fmt::format("{}{}", name.substr(0, extension_at(name)), suffix);
+  });
+}
+Ref path_with_name(I& in, Ref self, const A& a) {
+  return path_renamed(in, self, a,
+                      [](std::string_view, std::string_view name) { return std::string(name); });
+}
+Ref path_with_stem(I& in, Ref self, const A& a) {
+  return path_renamed(in, self, a, [](std::string_view name, std::string_view stem) {
+    return fmt::format("{}{}", stem, name.substr(extension_at(name)));
+  });
+}
 Ref path_suffix(I& in, Ref self, const A&) {
   if (!text_of(self)) return in.opaque();
   const std::string_view name = split_path(*text_of(self)).second;
@@ -633,6 +660,9 @@ constexpr ModelRow kRows[] = {
     {"Path.stem()", path_stem},
     {"Path.suffix()", path_suffix},
     {"Path.suffixes()", path_suffixes},
+    {"Path.with_suffix", path_with_suffix},
+    {"Path.with_name", path_with_name},
+    {"Path.with_stem", path_with_stem},
     {"Path.joinpath", path_joinpath},
     {"Path.resolve", path_resolve},
     {"Path.absolute", path_absolute},

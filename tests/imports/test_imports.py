@@ -756,6 +756,13 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "m_lazy.py": "import sys, types\nknown = 1\nclass M(types.ModuleType):\n    def __getattr__(self, n): raise AttributeError(n)\n"
                      "new = M(__name__)\nnew.__dict__.update(sys.modules[__name__].__dict__)\nsys.modules[__name__] = new\n",
         "m_a.py": "", "m_c.py": "", "m_d.py": ""},
+    "paths with other ends, and chained iterables": {
+        "app.py": "from pathlib import Path\nfrom itertools import chain\nimport itertools\n"
+                  "p = Path('/a/b.tar.gz')\nif [str(x) for x in (p.with_suffix(''), p.with_suffix('.x'), Path('c').with_suffix('.py'), Path('/d').with_suffix('.e'))] == ['/a/b.tar', '/a/b.tar.x', 'c.py', '/d.e']:\n    import m_a\n"
+                  "if (str(p.with_name('q.r')), str(Path('s').with_name('t'))) == ('/a/q.r', 't'):\n    import m_b\n"
+                  "if list(chain([1], (x for x in (2, 3)), {})) == [1, 2, 3] and list(chain()) == []:\n    import m_c\n"
+                  "for name in itertools.chain.from_iterable([['m_d'], ('m_e',)]):\n    __import__(name)\n",
+        "m_a.py": "", "m_b.py": "", "m_c.py": "", "m_d.py": "", "m_e.py": ""},
     "what may be done with files": {
         "app.py": "import os\nif not os.access('/no/where', os.R_OK) and os.access('/', os.F_OK) and not os.access('/no', os.F_OK):\n    import m_a\n"
                   "os.environ['HOME'] = '/tmp/'\nif os.access('/tmp', os.W_OK | os.X_OK):\n    import m_b\nelse:\n    import m_c\n",
