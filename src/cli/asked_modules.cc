@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/addresses.h"
 #include "base/rows.h"
 #include "facts/elf/object.h"
 #include "facts/python/entry_points.h"
@@ -291,6 +292,28 @@ bool is_only_libraries(const InstalledFiles& files, uint32_t distribution) {
       [](const auto& row) { return row.record.path.ends_with(".py") && row.record.size != 0; });
 }
 
+// Of a project that is installed in place: its RECORD lists a .pth file or a finder. setuptools
+// tells its modules; else what is named as the distribution in the project's usual places.
+std::vector<std::string> editable_modules(const World& world, const Distribution& one) {
+  std::vector<std::string> modules;
+  const std::string told =
+      world.tree.read_text(one.metadata + "/top_level.txt", kLargestText).value_or("");
+  for (const std::string_view line : split(told, '\n'))
+    if (is_module(line, '.') && line[0] != '_' && modules.size() < kMostInNamespaces)
+      modules.emplace_back(line);
+  const auto project = path_of_address(one.editable);
+  if (!modules.empty() || !project) return modules;
+  for (const char* below : {"", "/src", "/python", "/lib"})
+    for (const std::string& name : world.tree.list(*project + below)) {
+      const std::string path = fmt::format("{}{}/{}", *project, below, name);
+      const std::string_view module = std::string_view(name).substr(0, name.find('.'));
+      if (is_module(module, '.') && normal_name(std::string(module)) == normal_name(one.name) &&
+          (name.ends_with(".py") || world.tree.stat(path + "/__init__.py")))
+        return {std::string(module)};
+    }
+  return {};
+}
+
 // A library that lies among a distribution's files is none (nvidia.cu13.lib.libcheckpoint).
 bool is_module_file(const World& world, const python::ModuleSpec& spec) {
   if (spec.kind != python::ModuleKind::kNative) return spec.kind != python::ModuleKind::kNamespace;
@@ -316,13 +339,19 @@ ExaminedModules find_examined_modules(const World& world) {
   python::Finder finder(world.tree, *world.python);
   std::vector<std::pair<size_t, std::string>> native;  // with how many files of that kind
   for (const uint32_t one : asked) {
-    const auto modules = own_modules(files, one, all[one].name);
+    auto modules = own_modules(files, one, all[one].name);
+    const bool in_place = modules.empty() && !all[one].editable.empty();
+    if (in_place) modules = editable_modules(world, all[one]);
     if (modules.empty()) continue;
     // A distribution that brings a framework is looked at as that.
     if (std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
           return std::count(found.paired.begin(), found.paired.end(), module) > 0;
         }))
       continue;
+    if (in_place) {  // its module may be found by a finder of its own
+      found.alone.insert(found.alone.end(), modules.begin(), modules.end());
+      continue;
+    }
     const std::string module = main_module(files, one, modules);
     const bool is_native = !all[one].native_files.empty();
     const auto spec = finder.find_dotted(module);
