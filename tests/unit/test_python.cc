@@ -314,6 +314,25 @@ TEST_CASE("python: errors say what was found, where, and what to do") {
   CHECK(has(moved->problems[0], "/nowhere/bin"));
 }
 
+// As CPython 3.11.7 does where `python3.12 -m venv` was run over its venv: bin/python stays.
+TEST_CASE("python: a venv that was made again with another version") {
+  const TempTree temp;
+  install_python(temp, "base");
+  make_venv(temp, "env", "base", "");
+  temp.directory("env/lib/python3.12/site-packages");
+  temp.file("other/lib/python3.12/os.py");
+  temp.file("other/bin/python3.12", program("libpython3.12.so.1.0"));
+  temp.file("env/pyvenv.cfg", "home = " + temp / "other/bin" + "\nversion = 3.12.1\n");
+  const auto found = find_interpreter(Tree(), temp / "env", no_variables());
+  REQUIRE_MESSAGE(found, error_of(found));
+  CHECK(found->major == 3);
+  CHECK(found->minor == 11);
+  CHECK(found->base_prefix == temp / "base");
+  CHECK(found->prefix == temp / "env");
+  REQUIRE(found->problems.size() == 1);
+  CHECK(has(found->problems[0], "says version 3.12.1"));
+}
+
 TEST_CASE("python: who owns a native library") {
   const TempTree temp;
   const std::string site = "env/lib/python3.11/site-packages";

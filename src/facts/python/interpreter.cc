@@ -4,6 +4,8 @@
 // the real executable upward. The same steps, on files only.
 #include "facts/python/interpreter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -403,6 +405,12 @@ Version declared_version(const Configuration& configuration) {
   return {};
 }
 
+// By the names of the program and its library; 0.0: they do not tell.
+Version program_version(const Interpreter& result) {
+  const Version version = version_in_name(name_of(result.real_path));
+  return version.major != 0 ? version : version_in_name(result.libpython_soname);
+}
+
 void read_venv(const Tree& tree, Interpreter& result, const std::string& venv) {
   const Configuration configuration =
       parse_configuration(tree.read_text(join(venv, "pyvenv.cfg"), kMaxText).value_or(""));
@@ -417,11 +425,21 @@ void read_venv(const Tree& tree, Interpreter& result, const std::string& venv) {
   const std::string system_site = value("include-system-site-packages");
   result.system_site_packages = system_site.empty() || system_site == "true" ||
                                 system_site == "True" || system_site == "TRUE";
-  set_version(result, declared_version(configuration));
-  const Version wanted{result.major, result.minor, ""};
   const std::string home = value("home");
+  // A venv that was made again over an older one keeps the older's link: what runs is the program.
+  const Version declared = declared_version(configuration), own = program_version(result);
+  const bool is_another =
+      own.major != 0 && declared.major != 0 &&
+      std::pair(own.major, own.minor) != std::pair(declared.major, declared.minor);
+  set_version(result, is_another ? own : declared);
+  if (is_another)
+    result.problems.push_back(fmt::format(
+        "{} says version {}, and {} is Python {}.{}: the environment should be created again",
+        join(venv, "pyvenv.cfg"), declared.text, result.real_path, own.major, own.minor));
+  const Version wanted{result.major, result.minor, ""};
   StandardLibrary base;
-  if (!home.empty()) base = search_up(tree, home, wanted);
+  if (is_another) base = search_up(tree, parent_of(result.real_path), wanted);
+  if (base.prefix.empty() && !home.empty()) base = search_up(tree, home, wanted);
   if (base.prefix.empty() && !home.empty()) {  // it may hold symlinks only
     if (const auto real = tree.real_path(program_in(tree, home)))
       base = search_up(tree, parent_of(*real), wanted);
@@ -440,8 +458,7 @@ void read_venv(const Tree& tree, Interpreter& result, const std::string& venv) {
 
 // Where there is no venv, or nothing usable in its pyvenv.cfg.
 void read_installation(const Tree& tree, Interpreter& result) {
-  Version wanted = version_in_name(name_of(result.real_path));
-  if (wanted.major == 0) wanted = version_in_name(result.libpython_soname);
+  const Version wanted = program_version(result);
   const StandardLibrary library = search_up(tree, parent_of(result.real_path), wanted);
   set_version(result, wanted);
   set_version(result, library.version);
