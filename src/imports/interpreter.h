@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -194,7 +195,8 @@ class Interpreter {
   bool has_moved = false;  // by os.chdir
   // An absolute path for what may be a relative one; nothing if that is not known.
   std::optional<std::string> absolute(std::string_view path) const;
-  uint32_t processes_started = 0;  // which may install what is missing
+  uint32_t processes_started = 0;            // which may install what is missing
+  void note_written(std::string_view path);  // by the program; it may be a module
   static constexpr int kRtldNow = 2;
   int dlopen_flags = kRtldNow;
   // A call of dlopen by code of `caller` (a path). Null if it failed; it then raised OSError.
@@ -499,6 +501,7 @@ class Interpreter {
   std::string_view may_be_elsewhere(std::string_view name);
   // Whether the models of modules of this name are meant for it.
   bool has_models(const Module& module);
+  bool fails_for_shadows(std::string_view name);
   // missing_names.cc
   struct NamingFiles {
     size_t open = 0;                         // the plan's, of the module
@@ -615,6 +618,8 @@ class Interpreter {
   bool asks_for_refusal_ = false;
   bool returned_in_doubt_ = false;  // the function that ended last may have done so before
   std::unordered_map<std::string, uint32_t> missed_;  // modules; processes_started then
+  std::set<std::string> written_;                     // files of Python, without directory and end
+  bool has_shadows_ = false;       // files of the user's that are named as standard modules
   bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {
     std::vector<std::string_view> errors;

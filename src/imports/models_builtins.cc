@@ -562,6 +562,11 @@ Ref model_copy(I& in, Ref, const A& a) {
 // open(path): only what reading on import needs.
 Ref model_open(I& in, Ref, const A& a) {
   const std::string_view* path = text_of(a.get(0, "file"));
+  const std::string_view* mode = text_of(a.get(1, "mode"));
+  if (path && mode && mode->find_first_of("wax+") != mode->npos) {
+    in.note_written(*path);
+    return in.opaque();
+  }
   if (!path || !path->starts_with("/")) return in.opaque();
   if (!in.tree().stat(std::string(*path)) && in.expects("FileNotFoundError"))
     return in.raise("FileNotFoundError", fmt::format("No such file or directory: '{}'", *path));

@@ -488,6 +488,10 @@ Ref path_absolute(I& in, Ref self, const A&) {
   const auto path = text_of(self) ? in.absolute(*text_of(self)) : std::nullopt;
   return path ? in.path(*path) : in.opaque();
 }
+Ref path_write(I& in, Ref self, const A&) {
+  if (const std::string_view* path = text_of(self)) in.note_written(*path);
+  return in.opaque();
+}
 Ref path_cwd(I& in, Ref, const A&) {
   return in.working_directory ? in.path(*in.working_directory) : in.opaque();
 }
@@ -663,6 +667,9 @@ constexpr ModelRow kRows[] = {
     {"Path.with_suffix", path_with_suffix},
     {"Path.with_name", path_with_name},
     {"Path.with_stem", path_with_stem},
+    {"Path.write_text", path_write},
+    {"Path.write_bytes", path_write},
+    {"Path.touch", path_write},
     {"Path.joinpath", path_joinpath},
     {"Path.resolve", path_resolve},
     {"Path.absolute", path_absolute},

@@ -245,11 +245,18 @@ std::string_view Interpreter::may_be_elsewhere(std::string_view name) {
         return item->type == Type::kOpaque || (text && has_moved && !absolute(*text));
       });
   if (is_unknown) return "whether a directory of sys.path that is not known has";
+  if (written_.contains(std::string(name))) return "whether a file that was written is";
   // `except ImportError:` that installs it and imports it again.
   const auto [missed, is_new] = missed_.try_emplace(std::string(name), processes_started);
   return is_new || missed->second == processes_started
              ? ""
              : "whether a process that was started has installed";
+}
+
+void Interpreter::note_written(std::string_view path) {
+  constexpr std::string_view kEnd = ".py";
+  path.remove_prefix(path.rfind('/') + 1);  // npos + 1: no slash
+  if (path.ends_with(kEnd)) written_.emplace(path.substr(0, path.size() - kEnd.size()));
 }
 
 Ref Interpreter::found_or_not(std::string_view name, std::string_view whether) {
@@ -378,6 +385,7 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
   Ref loaded = module;
   switch (spec.kind) {
     case ModuleKind::kSource:
+      has_shadows_ |= spec.name.find('.') == std::string::npos && !has_models(*module);
       loaded = load_source(module);
       break;
     case ModuleKind::kNative:
@@ -636,6 +644,14 @@ bool Interpreter::may_need(const std::string& native, std::string_view wanted) {
   return cache_.brings->may_need(native, wanted);
 }
 
+// A module of the standard library does not fail by itself: a user's file stands in the place of
+// one that it needs. Native code may expect errors, but not that.
+bool Interpreter::fails_for_shadows(std::string_view name) {
+  const std::string& library = finder_.standard_library();
+  return has_shadows_ && raised_ && !raised_->doubted && !expects("ImportError") &&
+         finder_.find(top_of(name), {library, library + "/lib-dynload"});
+}
+
 Ref Interpreter::load_native(Module* module) {
   PlannedOpen planned;
   planned.name = module->spec.path;
@@ -674,6 +690,10 @@ Ref Interpreter::load_native(Module* module) {
     if (inside && inside->contains(wanted.name)) {
       dict_set(sys_modules_, wanted.name, opaque(wanted.name));
     } else if (!import_dotted(wanted.name)) {
+      if (wanted.stated && fails_for_shadows(wanted.name)) {
+        frames_.pop_back();
+        return nullptr;
+      }
       clear_raised();
     }
   }

@@ -76,6 +76,31 @@ PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
     "a failing import": ({"app.py": "import m_a\nimport m_gone\n", "m_a.py": ""}, ["app.py"]),
 }
 
+# What only a run tells: not an error, and not sound.
+UNKNOWN = {
+    "a directory that glob finds": "import glob, sys\nfor p in glob.glob('lib*'):\n    sys.path.append(p)\nimport m_there\n",
+    "lines of a file": "import sys\nfor line in open('places'):\n    sys.path.append(line.strip())\nimport m_there\n",
+    "a module that is written": "import pathlib\npathlib.Path('m_made.py').write_text('')\nimport m_made\n",
+    "and by a file object": "with open('m_made.py', 'w') as file:\n    file.write('')\nimport m_made\n",
+    "what is installed where it is missing":
+        "import subprocess, sys\ntry:\n    import m_made\nexcept ImportError:\n"
+        "    subprocess.check_call([sys.executable, '-c', \"open('m_made.py', 'w')\"])\n    import m_made\n",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_a_program_brings_itself_is_no_error(name: str, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "lib1").mkdir()
+    (tmp_path / "lib1" / "m_there.py").write_text("")
+    (tmp_path / "places").write_text("lib1\n")
+    (tmp_path / "app.py").write_text(UNKNOWN[name])
+    done = subprocess.run([cohabit, "doctor", sys.executable, "app.py", "--format", "json"], cwd=tmp_path, capture_output=True, text=True)
+    report = json.loads(done.stdout)
+    assert [one["verdict"] for one in report["orders"]] == ["unknown"], done.stdout
+    assert not [one for one in report["findings"] if one["severity"] == "error"]
+    assert subprocess.run([sys.executable, "app.py"], cwd=tmp_path).returncode == 0
+
+
 # Found by site: the first finder on sys.meta_path is asked for every module that is not loaded yet.
 LISTEN = ("import atexit, json, os, sys\norder = []\n"
           "class Listen:\n    @staticmethod\n    def find_spec(name, path=None, target=None):\n"

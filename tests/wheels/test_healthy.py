@@ -96,6 +96,19 @@ def test_no_name_that_is_there_is_missing(name: str, cohabit: str, tmp_path: Pat
     assert planned["failure"] is None and not planned["problems"]
 
 
+@pytest.mark.parametrize("name", ["boosting", "functional"])
+def test_native_code_fails_for_a_users_file(name: str, cohabit: str, tmp_path: Path) -> None:
+    """numpy's bit generators import secrets, which needs what a user's random.py does not have."""
+    home = home_of(name)
+    (tmp_path / "random.py").write_text("def roll(): return 4\n")
+    (tmp_path / "app.py").write_text("import numpy.random\n")
+    ended = real.run([str(home / "bin/python"), str(tmp_path / "app.py")])
+    assert ended.returncode == 1 and "cannot import name 'SystemRandom' from 'random'" in ended.stderr
+    report = json.loads(real.run([cohabit, "doctor", str(home), str(tmp_path / "app.py"), "--format", "json"]).stdout)
+    headlines = {one["code"]: one["headline"] for one in report["findings"] if one["severity"] == "error"}
+    assert set(headlines) == {"PY302"} and "cannot import name 'SystemRandom' from 'random'" in headlines["PY302"]
+
+
 def test_copies_that_are_alike(cohabit: str) -> None:
     """paddle 3.0.0 exports zlib 1.2.11, and splits the system's 1.2.13, whose members lie at the same places: what is compressed by
     both comes back. (Its 1.2.8 of release 2.6.2 does not: test_fix.py.)"""
