@@ -63,6 +63,40 @@ class Address {
   Ranges& found_;
 };
 
+bool is_letter(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0;
+}
+
+// "api_key" of "--api-key" and "--api-key=K"; empty: the word is no option.
+std::string option_name(std::string_view word) {
+  word = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+  std::string name(word.substr(0, word.find('=')));
+  for (char& c : name) {
+    if (c == '-') c = '_';
+    if (!is_letter(c) && !std::isdigit(static_cast<unsigned char>(c)) && c != '_' && c != '.')
+      return "";
+  }
+  return name;
+}
+
+// A secret may begin with a dash: "-x" and "--word" are options.
+bool looks_like_option(std::string_view word) {
+  return word.starts_with("--") || (word.size() == 2 && word[0] == '-');
+}
+
+// use(name, word, where in the word the value begins)
+template <class F>
+void for_each_secret(std::vector<std::string>& words, F use) {
+  for (size_t i = 0; i < words.size(); i++) {
+    const std::string name = option_name(words[i]);
+    if (!names_secret(name)) continue;
+    if (const size_t equals = words[i].find('='); equals != std::string::npos)
+      use(name, words[i], equals + 1);
+    else if (words[i].starts_with('-') && i + 1 < words.size() && !looks_like_option(words[i + 1]))
+      use(name, words[++i], 0);
+  }
+}
+
 }  // namespace
 
 bool names_secret(std::string_view name) {
@@ -86,6 +120,25 @@ std::vector<std::string> secret_values(const std::map<std::string, std::string>&
   for (const auto& [name, value] : variables)
     if (names_secret(name) && value.size() >= kLeast) values.push_back(value);
   return values;
+}
+
+std::vector<std::string> without_secret_arguments(std::vector<std::string> words) {
+  for_each_secret(words, [](const std::string&, std::string& word, size_t value) {
+    word.replace(value, std::string::npos, kHiddenSecret);
+  });
+  return words;
+}
+
+std::map<std::string, std::string> with_secret_arguments(
+    std::map<std::string, std::string> variables, std::vector<std::string> words) {
+  for_each_secret(words, [&](const std::string& name, const std::string& word, size_t at) {
+    const std::string value = word.substr(at);
+    const bool is_name = std::all_of(value.begin(), value.end(), [](char c) {
+      return is_letter(c) || std::string_view("-_./").find(c) != std::string_view::npos;
+    });
+    if (!is_name) variables.insert_or_assign(name + "=" + value, value);
+  });
+  return variables;
 }
 
 Ranges find_credentials(std::string_view text) {

@@ -1,5 +1,5 @@
-// What nobody else should see: the values of variables that are named as secrets, and credentials
-// in addresses ("https://user:token@host/", "/t/TOKEN/" of conda channels, "?token=").
+// What nobody else should see: the values of variables and options that are named as secrets, and
+// credentials in addresses ("https://user:token@host/", "/t/TOKEN/" of conda channels, "?token=").
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,14 @@ inline constexpr std::string_view kHiddenSecret = "***";
 bool names_secret(std::string_view name);
 // Those of them that are long enough to be found in other text: short ones are everywhere.
 std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables);
+
+// The words of a command, with kHiddenSecret for the values of options that are named as secrets:
+// "--api-key K", "--token=T", "HF_TOKEN=T".
+std::vector<std::string> without_secret_arguments(std::vector<std::string> words);
+// To the variables, those values, under names of their own. A word of letters alone is left out: it
+// is likelier a module's name ("--tokenizer transformers"), which other text is full of.
+std::map<std::string, std::string> with_secret_arguments(
+    std::map<std::string, std::string> variables, std::vector<std::string> words);
 
 // Where in a text credentials of addresses stand: begin and end, in order.
 std::vector<std::pair<size_t, size_t>> find_credentials(std::string_view text);

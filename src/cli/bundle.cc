@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "base/say.h"
+#include "base/secrets.h"
 #include "findings/environment.h"
 #include "version.h"
 
@@ -80,6 +81,17 @@ void choose_subject(const Json& subject, DoctorOptions& options) {
   options.module = text_at(subject, "module");
   options.words[1] = text_at(subject, "program");
   options.arguments = list_at(subject, "arguments");
+}
+
+// An option may stand in the place of a word that was left out.
+TargetWords without_secrets(TargetWords given) {
+  std::vector<std::string> all(given.words.begin(), given.words.end());
+  all.insert(all.end(), given.arguments.begin(), given.arguments.end());
+  all = without_secret_arguments(std::move(all));
+  const auto arguments = all.begin() + static_cast<ptrdiff_t>(given.words.size());
+  std::move(all.begin(), arguments, given.words.begin());
+  given.arguments.assign(arguments, all.end());
+  return given;
 }
 
 }  // namespace
@@ -154,8 +166,9 @@ Error Bundle::explained(Error error) const {
 }
 
 std::string format_manifest(const DoctorOptions& options, const Surroundings& used) {
-  const Json subject = {{"environment", options.words[0]}, {"program", options.words[1]},
-                        {"arguments", options.arguments},  {"module", options.module},
+  const TargetWords target = without_secrets(options);
+  const Json subject = {{"environment", target.words[0]},  {"program", target.words[1]},
+                        {"arguments", target.arguments},   {"module", options.module},
                         {"imports", options.imports},      {"driver", options.host.driver},
                         {"sm", options.host.sm},           {"gpu_memory", options.host.memory},
                         {"assume_gpu", options.assume_gpu}};

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/say.h"
+#include "base/secrets.h"
 #include "base/variables.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
@@ -41,6 +42,11 @@ struct Subject {
   std::optional<std::string> first_directory;  // of sys.path
   bool is_one_process() const { return program || !imports.empty(); }
 };
+
+// In which to look for what a report must not tell: the program's arguments, too.
+VariableMap with_secrets_of(const Subject& subject, const VariableMap& variables) {
+  return subject.program ? with_secret_arguments(variables, subject.program->arguments) : variables;
+}
 
 Result<Subject> read_subject(const DoctorOptions& options, const Tree& tree) {
   Subject subject;
@@ -166,11 +172,12 @@ Result<void> examine_recorded(const DoctorOptions& options, const Subject& subje
 }
 
 // A program does not fail of what it leaves alone.
-Result<void> examine_one(const DoctorOptions& options, World& world, const Sequence& sequence,
-                         report::Report& report) {
+Result<void> examine_one(const DoctorOptions& options, const Subject& subject, World& world,
+                         const Sequence& sequence, report::Report& report) {
   if (!options.plan.empty())
-    if (auto done = write_file(options.plan, report::plan_json(*sequence.plan, sequence.imports,
-                                                               variables_of(options)));
+    if (auto done = write_file(options.plan,
+                               report::plan_json(*sequence.plan, sequence.imports,
+                                                 with_secrets_of(subject, variables_of(options))));
         !done)
       return done;
   if (auto done = examine_sequence(world, sequence, report, {options.loads, options.bindings});
@@ -225,7 +232,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
     ready(world);
     const Sequence planned = plan_program(world, *subject.program, environment);
     look_at_all();
-    return examine_one(options, world, planned, report);
+    return examine_one(options, subject, world, planned, report);
   }
   if (subject.imports.empty()) {
     const ExaminedModules modules = find_examined_modules(world);
@@ -241,7 +248,7 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   world.first_directory = directory_of_imports(world.tree, python_variables(options));
   const Sequence planned = plan_sequence(world, subject.imports, environment);
   look_at_all();
-  return examine_one(options, world, planned, report);
+  return examine_one(options, subject, world, planned, report);
 }
 
 // The variables that count for the result: those that were asked for, and those that the loader,
@@ -290,7 +297,7 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree, S
     used->cpu = read_cpu(world.python->elf_machine);
     used->directory = tree.current_directory();
   }
-  return report::without_secrets(std::move(report), variables);
+  return report::without_secrets(std::move(report), with_secrets_of(*subject, variables));
 }
 
 }  // namespace cohabit

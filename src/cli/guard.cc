@@ -19,6 +19,7 @@
 #include "base/addresses.h"
 #include "base/paths.h"
 #include "base/scratch.h"
+#include "base/secrets.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/guard_steps.h"
@@ -163,7 +164,8 @@ Result<int> guard(GuardOptions& options) {
     return tl::unexpected<Error>(good.error());
   if (options.step) return install_by_steps(options, *path);
   return install(options,
-                 {*path, options.command, fmt::format("{}", fmt::join(options.command, " "))});
+                 {*path, options.command,
+                  fmt::format("{}", fmt::join(without_secret_arguments(options.command), " "))});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/paths.h"
+#include "base/secrets.h"
 #include "cli/arguments.h"
 #include "findings/environment.h"
 
@@ -29,7 +30,8 @@ bool is_python_script(const Tree& tree, const std::string& path) {
 
 std::string command_line(const std::string& start, const std::vector<std::string>& arguments) {
   std::string text = start;
-  for (const std::string& argument : arguments) text.append(" ").append(shell_word(argument));
+  for (const std::string& argument : without_secret_arguments(arguments))
+    text.append(" ").append(shell_word(argument));
   return text;
 }
 

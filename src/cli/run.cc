@@ -14,6 +14,7 @@
 #include "actions/launch.h"
 #include "base/paths.h"
 #include "base/say.h"
+#include "base/secrets.h"
 #include "base/tree.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
@@ -200,7 +201,8 @@ void print_dry(const RunOptions& options, const std::vector<VariableChange>& cha
     fmt::print("{}  # {}\n", line, variable.reason);
   }
   std::vector<std::string> words;
-  for (const std::string& word : options.command) words.push_back(shell_word(word));
+  for (const std::string& word : without_secret_arguments(options.command))
+    words.push_back(shell_word(word));
   fmt::print("{}\n", fmt::join(words, " "));
   if (!options.write.empty())
     fmt::print("# would be written to {}\n", report::printable(options.write));

@@ -162,6 +162,19 @@ def test_no_secret_and_nothing_of_the_home_directory_is_in_it(machine: Machine, 
         assert not [secret for secret in SECRETS if secret in whole]
 
 
+@pytest.mark.parametrize("subject", [["../link", "main.py"], ["main.py"], ["../link", "-m", "main"]])
+def test_no_secret_argument_is_in_it(machine: Machine, elsewhere: Elsewhere, tmp_path: Path, subject: list[str]) -> None:
+    words = [*subject, "--", "--api-key", "sk-XYZ123", "--token=sk-XYZ456"]  # behind them no option is ours
+    machine.variables["VIRTUAL_ENV"] = str(machine.home / "env")
+    before = json.loads(machine.run("doctor", "--format", "json", *words, code=None))
+    bundle = tmp_path / "world.tar.zst"
+    machine.run("capture", "--out", bundle, *words, code=0)
+    with unpacked(bundle) as archive:
+        assert b"sk-XYZ" not in b"".join(archive.extractfile(entry).read() for entry in archive if entry.isreg())
+    machine.home.rename(tmp_path / "gone")
+    assert "--api-key" in json.dumps(before) and elsewhere.report(bundle, code=None)["findings"] == before["findings"]
+
+
 def test_of_a_library_the_parts_that_were_read(machine: Machine, tmp_path: Path) -> None:
     with unpacked(machine.capture(tmp_path / "world.tar.zst", "../link", "--imports", "app")) as archive:
         entry = next(entry for entry in archive if entry.name.endswith("app/fast.so"))

@@ -392,6 +392,22 @@ def test_what_a_program_sets_itself_stays_here_too(way: str, cohabit: str, world
         assert "hush_hush" not in text + plan.read_text()
 
 
+def test_nor_are_values_of_secret_options_told(cohabit: str, world: Path) -> None:
+    """The program gets them, as its own errors tell."""
+    (world / "app.py").write_text("import sys\ntry:\n    __import__(sys.argv[2])\nexcept ImportError:\n    pass\n"
+                                  "raise ImportError(f'none for {sys.argv[2]} and {sys.argv[3][8:]}')\n")
+    plan, words = world / "plan.json", ["--", "--api-key", "sk_XYZ123", "--token=sk_XYZ456"]
+    for form in ("full", "concise", "json", "sarif", "github"):
+        text = run(cohabit, "doctor", world / "env", world / "app.py", "--plan", plan, "--format", form, *words, code=1).stdout
+        assert "--api-key '***' '--token=***'" in text and "none for *** and ***" in text
+        assert "sk_XYZ" not in text + plan.read_text()
+    text = run(cohabit, "run", "--dry-run", "--", sys.executable, world / "app.py", *words[1:], code=0).stdout
+    assert "--api-key" in text and "sk_XYZ" not in text
+    run(cohabit, "trace", "--out", world / "trace", "--", "/bin/true", *words[1:], code=0)
+    text = (world / "trace").read_text()
+    assert "--api-key" in text and "sk_XYZ" not in text
+
+
 def test_no_progress_where_there_is_no_terminal(cohabit: str, world: Path) -> None:
     assert run(cohabit, "doctor", world / "env", "--imports", "first").stderr == ""
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/secrets.h"
 
@@ -52,4 +53,19 @@ TEST_CASE("secrets: names of variables") {
     CHECK_FALSE(names_secret(name));
   CHECK(secret_values({{"A_TOKEN", "123456"}, {"B_TOKEN", "12345"}, {"C", "abcdefgh"}}) ==
         std::vector<std::string>{"123456"});
+}
+
+TEST_CASE("secrets: values of options") {
+  using Words = std::vector<std::string>;
+  CHECK(without_secret_arguments({"a.py", "--api-key", "K", "--token=T=1", "-password", "P", "--n",
+                                  "5", "wandb.api_key=W", "HF_TOKEN=H"}) ==
+        Words{"a.py", "--api-key", "***", "--token=***", "-password", "***", "--n", "5",
+              "wandb.api_key=***", "HF_TOKEN=***"});
+  CHECK(without_secret_arguments({"--no-auth", "--port", "80", "--token", "-x", "--secret"}) ==
+        Words{"--no-auth", "--port", "80", "--token", "-x", "--secret"});
+  CHECK(without_secret_arguments({"--token", "-Ab3_", "token", "next", "x key=5", "--"}) ==
+        Words{"--token", "***", "token", "next", "x key=5", "--"});
+  const Words values = secret_values(with_secret_arguments(
+      {{"A_TOKEN", "123456"}}, {"--token", "sk-XYZ1", "--tokenizer", "transformers", "--key=5"}));
+  CHECK(values == Words{"123456", "sk-XYZ1"});
 }

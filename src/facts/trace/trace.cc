@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/read_file.h"
+#include "base/secrets.h"
 
 namespace cohabit {
 namespace {
@@ -73,7 +74,7 @@ Json json_start(const StartFacts& start) {
   Json json{{"cohabit_trace", kFormat},
             {"program", json_string(start.program)},
             {"executable", json_string(start.executable)},
-            {"arguments", json_strings(start.arguments)},
+            {"arguments", json_strings(without_secret_arguments(start.arguments))},
             {"cwd", json_string(start.cwd)},
             {"environment", json_environment(start)},
             {"hwcaps", json_strings(start.hwcaps)},
