@@ -110,6 +110,10 @@ bool names_secret(std::string_view name) {
     return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   });
   upper += '_';
+  // A tokenizer takes no token.
+  constexpr std::string_view kTokenizer = "TOKENIZ";
+  if (const size_t at = upper.find(kTokenizer); at != upper.npos)
+    upper.erase(at, kTokenizer.size());
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return upper.find(part) != std::string::npos; });
 }

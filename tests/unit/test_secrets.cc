@@ -48,8 +48,8 @@ TEST_CASE("secrets: names of variables") {
        {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "token", "X_AUTH", "DB_PASS",
         "MYSQL_PWD", "GPG_PASSPHRASE", "GITHUB_PAT", "sig", "SENTRY_DSN"})
     CHECK(names_secret(name));
-  for (const char* name :
-       {"PATH", "HOME", "LD_LIBRARY_PATH", "PWD", "OLDPWD", "SIGNAL", "PATCH_LEVEL"})
+  for (const char* name : {"PATH", "HOME", "LD_LIBRARY_PATH", "PWD", "OLDPWD", "SIGNAL",
+                           "PATCH_LEVEL", "TOKENIZERS_PARALLELISM", "tokenizer"})
     CHECK_FALSE(names_secret(name));
   CHECK(secret_values({{"A_TOKEN", "123456"}, {"B_TOKEN", "12345"}, {"C", "abcdefgh"}}) ==
         std::vector<std::string>{"123456"});
