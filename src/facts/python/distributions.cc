@@ -315,7 +315,6 @@ void Distributions::read_site(const std::string& site) {
   if (place && ::access(place->c_str(), R_OK | X_OK) != 0 && errno == EACCES)
     problems_.push_back(site +
                         " cannot be read by this user, so nothing is known of what is in it");
-  if (site.ends_with(".egg")) names.push_back("EGG-INFO");
   for (const std::string& name : names) {
     if (name.starts_with('~')) {  // pip renames what it removes, and deletes that last
       leftovers_.push_back(join_normal(site, name));

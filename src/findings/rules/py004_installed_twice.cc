@@ -3,10 +3,15 @@
 // one distribution, or a description without content.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <map>
 #include <string_view>
 
 #include "base/paths.h"
+#include "base/rows.h"
+#include "base/text.h"
 #include "facts/python/requirement.h"
 #include "findings/copies.h"
 #include "findings/rules/rules.h"
@@ -45,13 +50,20 @@ Finding twice(const EnvironmentCase& examined, const std::vector<const Distribut
   return finding;
 }
 
+const char* what_is_wrong(const Tree& tree, const std::string& file) {
+  if (!tree.stat(file)) return "it has no METADATA";
+  const auto opened = tree.open(file);
+  if (opened) ::close(*opened);
+  return !opened && opened.error() == EACCES ? "this user may not read its METADATA"
+                                             : "its METADATA is damaged";
+}
+
 Finding broken(const Tree& tree, const Distribution& distribution) {
-  const bool is_there = tree.stat(distribution.metadata + "/METADATA").has_value();
   Finding finding;
   finding.severity = Severity::kWarning;
   finding.certainty = Certainty::kObserved;
   finding.headline = fmt::format("the metadata of {} cannot be read: {}", label(distribution),
-                                 is_there ? "its METADATA is damaged" : "it has no METADATA");
+                                 what_is_wrong(tree, distribution.metadata + "/METADATA"));
   finding.libraries.push_back(library_of(distribution, distribution.metadata));
   finding.evidence.push_back(fact("file", distribution.metadata, distribution.metadata));
   finding.help.push_back(
@@ -74,17 +86,36 @@ Finding leftovers(const std::vector<std::string>& paths) {
   return finding;
 }
 
+// Whether a .pth file among the distribution's own puts the directory into sys.path.
+bool puts_on_path(const EnvironmentCase& examined, const Distribution& in_place,
+                  const std::string& directory) {
+  const auto index = static_cast<uint32_t>(&in_place - examined.all().data());
+  const auto [begin, end] = examined.files.rows_of(index);
+  for (size_t i = begin; i < end; i++) {
+    const InstalledFiles::Row& row = examined.files.rows()[i];
+    if (!row.record.path.ends_with(".pth")) continue;
+    const std::string text = examined.tree.read_text(examined.files.path_of(row)).value_or("");
+    for (const std::string_view line : split(text, '\n'))
+      if (!trim(line).empty() && join_normal(in_place.site, trim(line)) == directory) return true;
+  }
+  return false;
+}
+
 // setuptools writes an egg-info beside the source of a project that is installed in place.
-bool is_of_project(const Distribution& egg, const Distribution& in_place) {
+bool is_of_project(const EnvironmentCase& examined, const Distribution& egg,
+                   const Distribution& in_place) {
   constexpr std::string_view kFile = "file://";
-  return in_place.editable.starts_with(kFile) &&
-         is_below(egg.metadata, in_place.editable.substr(kFile.size()));
+  const bool is_below_it = in_place.editable.starts_with(kFile) &&
+                           is_below(egg.metadata, in_place.editable.substr(kFile.size()));
+  return is_below_it || puts_on_path(examined, in_place, egg.site);
 }
 
 // Debian keeps an egg-info beside a dist-info.
-bool is_same_installation(const Distribution& a, const Distribution& b) {
+bool is_same_installation(const EnvironmentCase& examined, const Distribution& a,
+                          const Distribution& b) {
   return a.metadata.ends_with(".dist-info") != b.metadata.ends_with(".dist-info") &&
-         a.version == b.version && (a.site == b.site || is_of_project(a, b) || is_of_project(b, a));
+         a.version == b.version &&
+         (a.site == b.site || is_of_project(examined, a, b) || is_of_project(examined, b, a));
 }
 
 std::vector<Finding> check(const EnvironmentCase& examined) {
@@ -97,7 +128,8 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
   }
   for (const Distribution* one : without_repeats(examined.distributions, examined.interpreter)) {
     std::vector<const Distribution*>& group = copies[normal_name(one->name)];
-    if (group.empty() || !is_same_installation(*group.front(), *one)) group.push_back(one);
+    if (group.empty() || !is_same_installation(examined, *group.front(), *one))
+      group.push_back(one);
   }
   for (const auto& [name, group] : copies)
     if (group.size() > 1) findings.push_back(twice(examined, group));
