@@ -231,6 +231,14 @@ std::pair<std::string, std::string> own_refusal(const EnvironmentCase& examined,
   return {};
 }
 
+// Who requires several things is one party.
+void add_party(Finding& finding, const Distribution& distribution) {
+  const auto& known = finding.libraries;
+  if (std::none_of(known.begin(), known.end(),
+                   [&](const Library& library) { return library.path == distribution.metadata; }))
+    finding.libraries.push_back(library_of(distribution, distribution.metadata));
+}
+
 Finding wrong_version(const EnvironmentCase& examined, const std::string& name,
                       const Target& target) {
   Finding finding;
@@ -248,7 +256,7 @@ Finding wrong_version(const EnvironmentCase& examined, const std::string& name,
   finding.libraries.push_back(library_of(*target.installed, target.installed->metadata));
   for (const Complaint& complaint : target.complaints) {
     const Distribution& requirer = *complaint.requirer;
-    finding.libraries.push_back(library_of(requirer, requirer.metadata));
+    add_party(finding, requirer);
     const auto [path, line] = own_refusal(examined, complaint, name);
     if (path.empty()) continue;
     finding.severity = Severity::kError;
@@ -285,7 +293,7 @@ Finding not_installed(const EnvironmentCase& examined, const std::vector<const T
                         (target->all.takes_nothing() ? first.wanted : target->all.text()));
     finding.evidence.push_back(fact("declared", fmt::format("{}{} is required by {}", target->name,
                                                             first.wanted, label(*first.requirer))));
-    finding.libraries.push_back(library_of(*first.requirer, first.requirer->metadata));
+    add_party(finding, *first.requirer);
   }
   if (finding.libraries.size() > 10) finding.libraries.resize(10);
   finding.headline = fmt::format("required and not installed: {}", list_some(names));
