@@ -114,13 +114,13 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
     search.look(directory, {path.begin() + static_cast<ptrdiff_t>(first_after), path.end()});
     for (const Shadowed& one : search.take())
       if (findings.size() < kMaxFindings)
-        findings.push_back(describe(one, fmt::format("{} {}", directory, why)));
+        findings.push_back(
+            describe(one, fmt::format("found: {}; {} {}", one.front, directory, why)));
   };
   if (examined.options.first_directory)
     look(*examined.options.first_directory, 0,
-         "is first in sys.path: the directory of the program, or of an interactive Python, -c and "
-         "-m "
-         "the current one");
+         "is first in sys.path (the program's directory; with -c, -m or an interactive Python the "
+         "current one)");
   const size_t leading = leading_entries(examined.interpreter);
   for (size_t i = 0; i < leading; i++) look(path[i], i + 1, "is in PYTHONPATH");
   return findings;
