@@ -135,5 +135,6 @@ TEST_CASE("gpu host: the ways to write a capability and a size") {
   CHECK(cuda::sm_text(120) == "12.0");
   CHECK(cuda::parse_size("80 GB") == 80000000000);
   CHECK(cuda::parse_size("0.5GiB") == uint64_t{1} << 29);
-  CHECK(cuda::parse_size("24") == uint64_t{24} << 30);
+  CHECK(cuda::parse_size("24GiB") == uint64_t{24} << 30);
+  CHECK(cuda::parse_size("24") == 0);
 }

@@ -237,9 +237,9 @@ uint64_t parse_size(std::string_view text) {
     std::string_view name;
     double bytes;
   };
-  static constexpr Unit kUnits[] = {{"", 1 << 30}, {"GiB", 1 << 30},           {"G", 1 << 30},
-                                    {"GB", 1e9},   {"MiB", 1 << 20},           {"M", 1 << 20},
-                                    {"MB", 1e6},   {"TiB", 1024.0 * (1 << 30)}};
+  static constexpr Unit kUnits[] = {{"GiB", 1 << 30},           {"G", 1 << 30}, {"GB", 1e9},
+                                    {"MiB", 1 << 20},           {"M", 1 << 20}, {"MB", 1e6},
+                                    {"TiB", 1024.0 * (1 << 30)}};
   for (const Unit& known : kUnits)
     if (unit == known.name) return static_cast<uint64_t>(std::llround(number * known.bytes));
   return 0;
@@ -274,8 +274,8 @@ Result<void> ask_for(const AskedHost& asked, GpuHost& host) {
   if (!asked.memory.empty()) {
     host.memory = parse_size(asked.memory);
     if (!host.memory)
-      return fail(fmt::format("{} cannot be {}; it is a size, such as 24GiB", asked.memory_option,
-                              asked.memory));
+      return fail(fmt::format("{} cannot be {}; it is a size with its unit, such as 24GiB",
+                              asked.memory_option, asked.memory));
   }
   return {};
 }

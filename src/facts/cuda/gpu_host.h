@@ -60,7 +60,7 @@ GpuHost read_gpu_host(const Tree& tree, const Machine& machine,
 struct AskedHost {
   std::string driver;                          // "550.54.14", "550"
   std::string sm;                              // "8.6", "sm_86", "86"
-  std::string memory;                          // "24GiB", "24000 MB", "24"
+  std::string memory;                          // "24GiB", "24000 MB"
   std::string memory_option = "--gpu-memory";  // by which it was asked for
   bool asks_gpu() const { return !driver.empty() || !sm.empty(); }
 };
@@ -68,7 +68,7 @@ Result<void> ask_for(const AskedHost& asked, GpuHost& host);
 
 // 86 of "8.6", "sm_86", "86", "120"; 0 if it is none of these.
 int parse_sm(std::string_view text);
-// Bytes; without a unit: GiB. 0 if it is no size.
+// Bytes. 0 if it is no size with its unit.
 uint64_t parse_size(std::string_view text);
 // "8.6" of 86
 std::string sm_text(int sm);
