@@ -626,6 +626,13 @@ std::optional<ModuleSpec> Interpreter::find_main(const std::string& name) {
   if (spec && (spec->is_package() || spec->kind == ModuleKind::kNamespace)) {
     if (!import_dotted(name)) return std::nullopt;
     spec = find_spec(name + ".__main__");
+    if (!spec && !raised_) {
+      raise("ImportError",
+            fmt::format("No module named {0}.__main__; '{0}' is a package and cannot "
+                        "be directly executed",
+                        name));
+      return std::nullopt;
+    }
   }
   if (raised_ || (spec && spec->kind == ModuleKind::kSource)) return spec;
   raise(spec ? "ImportError" : "ModuleNotFoundError",

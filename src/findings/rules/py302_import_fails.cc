@@ -91,10 +91,39 @@ std::optional<Library> brought_by(const Case& examined, const std::string& modul
   return std::nullopt;
 }
 
+constexpr std::string_view kOfImports[] = {"ImportError", "ModuleNotFoundError", "AttributeError",
+                                           "TypeError",   "NameError",           "OSError"};
+
 std::string what_happens(const python::Plan& plan) {
   if (!plan.failure_is_exit) return plan.failure + " is raised";
   return fmt::format("the process ends in line {} of {}, by {},", plan.failure_line,
                      last_part(plan.failure_file), plan.failure);
+}
+
+// "No module named x.__main__; 'x' is a package and cannot be directly executed": x.
+std::string package_without_main(std::string_view failure) {
+  constexpr std::string_view kEnd = "' is a package and cannot be directly executed";
+  if (!failure.ends_with(kEnd)) return "";
+  failure.remove_suffix(kEnd.size());
+  return std::string(failure.substr(failure.rfind('\'') + 1));
+}
+
+// Errors that come of another version of what is imported, or of none. Others are raised on
+// purpose.
+bool is_of_what_is_imported(const python::Plan& plan) {
+  if (plan.failure_declared || !plan.failure_cause.empty()) return true;
+  const std::string name = plan.failure.substr(0, plan.failure.find(':'));
+  return std::any_of(std::begin(kOfImports), std::end(kOfImports),
+                     [&](std::string_view one) { return name == one; });
+}
+
+const char* reason_of(const python::Plan& plan) {
+  if (plan.failure_is_exit)
+    return "it asks for the end of the process, and what comes after is not imported";
+  if (plan.failure.starts_with("SyntaxError"))
+    return "the file is damaged, or written for another version of Python";
+  return is_of_what_is_imported(plan) ? "what it imports is not what it was written for"
+                                      : "it raises this error itself, by what it checks there";
 }
 
 Help what_to_see(const Case& examined, const python::Plan& plan) {
@@ -103,15 +132,15 @@ Help what_to_see(const Case& examined, const python::Plan& plan) {
   if (const auto lost = module.empty() ? std::nullopt : brought_by(examined, module))
     return reinstall(examined, *lost);
   if (!module.empty()) return how_to_bring(examined, plan, module);
+  if (const std::string package = package_without_main(plan.failure); !package.empty())
+    return {fmt::format("{0} is there, and is not made to be run: name one of its modules that is, "
+                        "or examine `import {0}` with --imports {0}",
+                        package),
+            "", Safety::kManual};
   const std::string line = plan.failure_file.starts_with('/')
                                ? fmt::format("line {} of {}", plan.failure_line, plan.failure_file)
                                : "that line";
-  const char* why = "what it imports is not what it was written for";
-  if (plan.failure_is_exit)
-    why = "it asks for the end of the process, and what comes after is not imported";
-  else if (plan.failure.starts_with("SyntaxError"))
-    why = "the file is damaged, or written for another version of Python";
-  return {fmt::format("see {}: {}", line, why), "", Safety::kManual};
+  return {fmt::format("see {}: {}", line, reason_of(plan)), "", Safety::kManual};
 }
 
 std::vector<Finding> check(const Case& examined) {
