@@ -290,6 +290,7 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree, S
   save_kept(world);
   if (!done) return tl::unexpected<Error>(done.error());
   report.environment = world.python ? world.python->prefix : "";
+  if (tree.has_process()) report.directory = tree.current_directory();
   report.python = world.python ? world.python->version : "";
   const VariableMap variables = variables_of(options);
   if (used && world.python) {

@@ -19,6 +19,12 @@ struct Library {
   std::string version;       // of the distribution
 };
 
+// In source. No file: nobody knows of one.
+struct Place {
+  std::string file;
+  uint32_t line = 0;
+};
+
 struct Symbols {
   uint32_t count = 0;
   std::vector<std::string> examples;  // as in the file; people get them demangled
@@ -64,6 +70,7 @@ struct Finding {
   std::vector<std::string> broken;
   Reach reach;
   std::string phase;  // after the imports: "the first convolution"; empty: at import, or at no time
+  Place place;        // where it is raised, or set, where that is known
   std::vector<Library> libraries;  // the parties, the captured one first
   Symbols symbols;
   std::vector<Evidence> evidence;

@@ -1,11 +1,13 @@
-// Workflow commands of GitHub Actions: a line "::error title=...::message" becomes an annotation.
-// A line break or "::" in a name must not make another command: the runner decodes %25, %0D, %0A,
-// and in properties also %3A and %2C.
+// Workflow commands of GitHub Actions: a line "::error file=...,line=...,title=...::message"
+// becomes an annotation, beside the code if it is about a file of the project. A line break or "::"
+// in a name must not make another command: the runner decodes %25, %0D, %0A, and in properties also
+// %3A and %2C.
 #include <fmt/format.h>
 
 #include <iterator>
 
 #include "report/orders.h"
+#include "report/places.h"
 #include "report/printable.h"
 #include "report/report.h"
 
@@ -39,13 +41,22 @@ std::string message_of(const Finding& finding) {
   return text + fmt::format("\ncohabit explain {}", finding.code);
 }
 
+std::string place_of(const Finding& finding, const Report& report) {
+  const Place place = shown_place(finding);
+  const auto path = path_in_project(place.file, report);
+  if (!path) return "";
+  return fmt::format("file={},{}", encode(*path, true),
+                     place.line ? fmt::format("line={},", place.line) : "");
+}
+
 }  // namespace
 
 std::string github(const Report& original) {
   const Report report = printable(original);
   std::string text;
   for (const Finding& finding : report.findings)
-    text += fmt::format("::{} title={}::{}\n", command_of(finding.severity),
+    text += fmt::format("::{} {}title={}::{}\n", command_of(finding.severity),
+                        place_of(finding, report),
                         encode(fmt::format("{} {}", finding.code, finding.slug), true),
                         encode(message_of(finding), false));
   for (const Order& order : report.orders)

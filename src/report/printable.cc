@@ -57,7 +57,8 @@ void for_each(std::vector<std::string>& texts, F& change) {
 
 template <class F>
 void for_each(Finding& finding, F& change) {
-  for (std::string* text : {&finding.headline, &finding.program}) change(*text);
+  for (std::string* text : {&finding.headline, &finding.program, &finding.place.file})
+    change(*text);
   for_each(finding.imports, change);
   for_each(finding.symbols.examples, change);
   for (Library& library : finding.libraries)

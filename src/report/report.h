@@ -28,6 +28,7 @@ struct Report {
   std::string environment;  // its path
   std::string python;       // version
   std::string program;
+  std::string directory;  // the current one; empty: of files alone there is none
   std::string glibc;
   std::string architecture;
   std::optional<cuda::GpuHost> gpu;  // nothing: a recorded run, of any machine

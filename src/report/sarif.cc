@@ -1,6 +1,7 @@
 // SARIF 2.1.0 (OASIS): one run, the rules that fired, a result for each finding. A result points to
-// the first file concerned; files of the environment are relative to it, so that alerts stay the
-// same on another machine.
+// the line that is known, or to the first file concerned; files of the environment are relative to
+// it, those of the project to the current directory, so that alerts stay the same on another
+// machine.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -10,6 +11,7 @@
 #include "base/paths.h"
 #include "findings/fingerprint.h"
 #include "findings/rule.h"
+#include "report/places.h"
 #include "report/printable.h"
 #include "report/report.h"
 #include "version.h"
@@ -20,6 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kBase = "ENVIRONMENT";
+constexpr std::string_view kProject = "%SRCROOT%";  // the name that services know
 
 // RFC 3986: all but unreserved characters and "/" as %XX.
 std::string uri_path(std::string_view path) {
@@ -35,13 +38,21 @@ std::string uri_path(std::string_view path) {
   return result;
 }
 
-Json location_of(const std::string& path, const std::string& environment) {
-  Json artifact;
-  if (is_below(path, environment))
-    artifact = {{"uri", uri_path(path.substr(environment.size() + 1))}, {"uriBaseId", kBase}};
-  else
-    artifact = {{"uri", "file://" + uri_path(path)}};
-  return {{"physicalLocation", {{"artifactLocation", artifact}}}};
+Json location_of(const Place& place, const Report& report) {
+  const std::string& path = place.file;
+  Json artifact = {{"uri", "file://" + uri_path(path)}};
+  if (is_below(path, report.environment))
+    artifact = {{"uri", uri_path(path.substr(report.environment.size() + 1))},
+                {"uriBaseId", kBase}};
+  else if (const auto in_project = path_in_project(path, report))
+    artifact = {{"uri", uri_path(*in_project)}, {"uriBaseId", kProject}};
+  Json physical = {{"artifactLocation", artifact}};
+  if (place.line) physical["region"] = {{"startLine", place.line}};
+  return {{"physicalLocation", physical}};
+}
+
+Json base_at(const std::string& directory) {
+  return {{"uri", "file://" + uri_path(directory) + (directory == "/" ? "" : "/")}};
 }
 
 std::string level_of(Severity severity) {
@@ -82,18 +93,20 @@ class Rules {
   std::map<std::string, size_t> indexes_;
 };
 
-Json result_of(const Finding& finding, const std::string& environment, Rules& rules) {
+Json result_of(const Finding& finding, const Report& report, Rules& rules) {
   Json json = {{"ruleId", finding.code},
                {"ruleIndex", rules.index_of(finding)},
                {"level", level_of(finding.severity)},
                {"message", {{"text", message_of(finding)}}}};
   json["locations"] = Json::array();
-  if (!finding.libraries.empty())
-    json["locations"].push_back(location_of(finding.libraries.front().path, environment));
+  const Place shown = shown_place(finding);
+  if (!shown.file.empty()) json["locations"].push_back(location_of(shown, report));
   json["relatedLocations"] = Json::array();
-  for (size_t i = 1; i < finding.libraries.size(); i++)
-    json["relatedLocations"].push_back(location_of(finding.libraries[i].path, environment));
-  json["partialFingerprints"] = {{"cohabit/v1", fingerprint(finding, environment)}};
+  const bool shows_first = finding.place.file.empty() || finding.libraries.empty() ||
+                           finding.place.file == finding.libraries.front().path;
+  for (size_t i = shows_first ? 1 : 0; i < finding.libraries.size(); i++)
+    json["relatedLocations"].push_back(location_of({finding.libraries[i].path, 0}, report));
+  json["partialFingerprints"] = {{"cohabit/v1", fingerprint(finding, report.environment)}};
   json["properties"] = {{"certainty", certainty_name(finding.certainty)},
                         {"imports", finding.imports},
                         {"symbols", finding.symbols.count}};
@@ -107,9 +120,9 @@ std::string sarif(const Report& original) {
   Rules rules;
   Json results = Json::array();
   for (const Finding& finding : report.findings)
-    results.push_back(result_of(finding, report.environment, rules));
+    results.push_back(result_of(finding, report, rules));
   for (const Suppressed& one : report.suppressed) {
-    Json result = result_of(one.finding, report.environment, rules);
+    Json result = result_of(one.finding, report, rules);
     result["suppressions"] = Json::array({{{"kind", "external"}, {"justification", one.reason}}});
     results.push_back(std::move(result));
   }
@@ -120,9 +133,10 @@ std::string sarif(const Report& original) {
       {"tool",
        {{"driver", {{"name", "cohabit"}, {"version", COHABIT_VERSION}, {"rules", rules.list()}}}}},
       {"columnKind", "utf16CodeUnits"}};
-  if (!report.environment.empty())
-    run["originalUriBaseIds"] = {
-        {kBase, {{"uri", "file://" + uri_path(report.environment) + "/"}}}};
+  Json bases = Json::object();
+  if (!report.environment.empty()) bases[kBase] = base_at(report.environment);
+  if (!report.directory.empty()) bases[kProject] = base_at(report.directory);
+  if (!bases.empty()) run["originalUriBaseIds"] = bases;
   run["invocations"] =
       Json::array({{{"executionSuccessful", true}, {"toolExecutionNotifications", notifications}}});
   run["results"] = std::move(results);

@@ -102,6 +102,35 @@ def test_sarif(cohabit: str, world: Path) -> None:
         jsonschema.validate(json.loads(plain.stdout), json.loads(Path(schema).read_text()))
 
 
+def test_a_place_in_the_project_is_shown_there(cohabit: str, world: Path) -> None:
+    """From the current directory, with the line; what lies elsewhere or in the environment is in no project."""
+    (world / "app.py").write_text("import os\n\nos.environ['LD_LIBRARY_PATH'] = '/x'\n"
+                                  "raise ImportError(f'no {__name__}')\n")
+    (world / "random.py").touch()
+    words = ["doctor", "env", "app.py", "--format"]
+    lines = run(cohabit, *words, "github", cwd=world, code=1).stdout.splitlines()
+    assert [line.split("::")[1] for line in lines[:3]] == [
+        "error file=app.py,line=4,title=PY302 import-fails", "warning file=random.py,title=PY007 shadowed-modules",
+        "warning file=app.py,line=3,title=EV003 set-too-late"]
+    sarif = json.loads(run(cohabit, *words, "sarif", cwd=world, code=1).stdout)
+    check_sarif(sarif)
+    places = [result["locations"][0]["physicalLocation"] for result in sarif["runs"][0]["results"]]
+    file = {"uri": "app.py", "uriBaseId": "%SRCROOT%"}
+    assert places == [{"artifactLocation": file, "region": {"startLine": 4}},
+                      {"artifactLocation": file | {"uri": "random.py"}},
+                      {"artifactLocation": file, "region": {"startLine": 3}}]
+    assert sarif["runs"][0]["originalUriBaseIds"]["%SRCROOT%"]["uri"] == f"file://{world}/"
+    assert "file=" not in run(cohabit, "doctor", "../env", "../app.py", "--format", "github", cwd=world / "env", code=1).stdout
+    text = run(cohabit, "doctor", "env", "--imports", "first", "--format", "github", cwd=world, code=1).stdout
+    assert text.startswith("::error title=PY302")  # in a file of the environment, which lies in the project
+
+
+def test_lines_of_a_cell_are_not_those_of_the_notebook(cohabit: str, world: Path) -> None:
+    (world / "a,b.ipynb").write_text(json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "import absent"}]}))
+    text = run(cohabit, "doctor", "env", "a,b.ipynb", "--format", "github", cwd=world, code=1).stdout
+    assert text.startswith("::error file=a%2Cb.ipynb,title=PY302")
+
+
 # --- what is asked for
 
 def test_content_of_the_same_size_is_compared_when_asked_for(cohabit: str, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ std::vector<Finding> check(const Case& examined) {
     auto finding = judge(examined, variable);
     if (!finding) continue;
     told.insert(variable.name);
+    finding->place = {variable.file, variable.line};
     findings.push_back(std::move(*finding));
   }
   return findings;

@@ -151,6 +151,7 @@ std::vector<Finding> check(const Case& examined) {
   finding.certainty = plan.failure_declared ? Certainty::kDeclared : Certainty::kSimulated;
   finding.headline = what_happens(plan) + when_imported(examined);
   if (plan.failure_file.starts_with('/')) {  // else it is the statement itself
+    finding.place = {plan.failure_file, plan.failure_line};
     finding.libraries.push_back({plan.failure_file, "", ""});
     finding.evidence.push_back(
         {"raised",
