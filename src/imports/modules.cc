@@ -385,7 +385,8 @@ Ref Interpreter::load_spec(const ModuleSpec& spec) {
   Ref loaded = module;
   switch (spec.kind) {
     case ModuleKind::kSource:
-      has_shadows_ |= spec.name.find('.') == std::string::npos && !has_models(*module);
+      has_shadows_ |=
+          spec.name.find('.') == std::string::npos && !is_installed(module) && !has_models(*module);
       loaded = load_source(module);
       break;
     case ModuleKind::kNative:
