@@ -26,6 +26,19 @@ std::string parent_of(std::string_view name) {
 
 constexpr uint64_t kMostSource = 64 << 20;
 
+// The list that counts now: programs replace sys.path.
+Sequence* path_now(Ref sys, Sequence* at_first) {
+  Module* module = as<Module>(sys, Type::kModule);
+  Sequence* path = module ? sequence_of(module->names.get("path")) : nullptr;
+  return path ? path : at_first;
+}
+
+// Whether the standard library has a module of this name, wherever it would be found.
+bool has_standard(Finder& finder, std::string_view name) {
+  const std::string& library = finder.standard_library();
+  return finder.find(top_of(name), {library, library + "/lib-dynload"}).has_value();
+}
+
 }  // namespace
 
 Ref Interpreter::loaded_module(std::string_view name) {
@@ -93,9 +106,7 @@ std::optional<ModuleSpec> Interpreter::find_spec(std::string_view name) {
         name == "_frozen_importlib_external")
       return ModuleSpec{std::string(name), ModuleKind::kBuiltin, "", {}};
     std::vector<std::string> search;
-    Module* sys = as<Module>(loaded_module("sys"), Type::kModule);  // programs replace sys.path
-    Sequence* path = sys ? sequence_of(sys->names.get("path")) : nullptr;
-    for (Ref item : (path ? path : sys_path_)->items) {
+    for (Ref item : path_now(loaded_module("sys"), sys_path_)->items) {
       const std::string_view* text = text_of(item);
       if (text && !has_moved) search.emplace_back(*text);
       if (const auto place = text && has_moved ? absolute(*text) : std::nullopt)
@@ -236,9 +247,7 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
 }
 
 std::string_view Interpreter::may_be_elsewhere(std::string_view name) {
-  Module* sys = as<Module>(loaded_module("sys"), Type::kModule);
-  const Sequence* path = sys ? sequence_of(sys->names.get("path")) : nullptr;
-  if (!path) path = sys_path_;
+  const Sequence* path = path_now(loaded_module("sys"), sys_path_);
   const bool is_unknown =
       path->open || std::any_of(path->items.begin(), path->items.end(), [&](Ref item) {
         const std::string_view* text = text_of(item);
@@ -357,8 +366,7 @@ Module* Interpreter::new_module(const ModuleSpec& found) {
 bool Interpreter::has_models(const Module& module) {
   const auto& spec = module.spec;
   if (spec.kind == ModuleKind::kBuiltin || is_standard(&module)) return true;
-  const std::string& library = finder_.standard_library();
-  return !finder_.find(top_of(spec.name), {library, library + "/lib-dynload"});
+  return !has_standard(finder_, spec.name);
 }
 
 void Interpreter::install_models(Module* module) {
@@ -648,9 +656,8 @@ bool Interpreter::may_need(const std::string& native, std::string_view wanted) {
 // A module of the standard library does not fail by itself: a user's file stands in the place of
 // one that it needs. Native code may expect errors, but not that.
 bool Interpreter::fails_for_shadows(std::string_view name) {
-  const std::string& library = finder_.standard_library();
   return has_shadows_ && raised_ && !raised_->doubted && !expects("ImportError") &&
-         finder_.find(top_of(name), {library, library + "/lib-dynload"});
+         has_standard(finder_, name);
 }
 
 Ref Interpreter::load_native(Module* module) {
