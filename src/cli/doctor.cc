@@ -51,7 +51,7 @@ Result<void> write_baseline(const std::string& file, report::Report& report) {
     if (one.by == SuppressedBy::kBaseline) findings.push_back(&one.finding);
   if (auto done = write_file(file, format_baseline(findings, report.environment)); !done)
     return done;
-  say("{} findings written to {}\n", findings.size(), file);
+  say("{} finding{} written to {}\n", findings.size(), findings.size() == 1 ? "" : "s", file);
   return {};
 }
 

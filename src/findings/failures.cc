@@ -260,15 +260,26 @@ uint64_t cut_short(const Image& image) {
 
 namespace {
 
+// The source that asks for what does not load; what is no file is the statement itself.
+Place asked_at(const Case& examined, uint32_t call) {
+  if (!examined.plan || call >= examined.plan->opens.size()) return {};
+  const python::PlannedOpen& open = examined.plan->opens[call];
+  return open.file.starts_with('/') ? Place{open.file, open.line} : Place{};
+}
+
 Finding finding_of(const Case& examined, const Failure& failure, std::string_view headline,
                    std::string_view help) {
   const Blame blame = blame_of(examined.process.simulation(), failure);
   Finding finding;
   finding.severity = Severity::kError;
   finding.headline = describe(examined, failure, blame.needs, headline);
+  finding.place = asked_at(examined, failure.call);
   add_parties(examined, failure, blame, finding);
   finding.evidence.push_back(
       {"search", "ld.so says: " + failure.message, failure.caller, failure.name, -1, -1, ""});
+  if (!finding.place.file.empty())
+    finding.evidence.push_back({"call", fmt::format("asked for in line {} of", finding.place.line),
+                                "", finding.place.file, -1, -1, ""});
   for (const sim::SearchStep& step : failure.search)
     finding.evidence.push_back({"place",
                                 fmt::format("{} ({}): {}", step.path, step.because, step.outcome),

@@ -557,10 +557,10 @@ Ref Interpreter::open_library(const std::optional<std::string>& name, int flags,
   planned.flags = flags;
   planned.caller = caller;
   planned.cause = OpenCause::kCall;
-  if (Module* module = current_module()) {
-    planned.module = module->spec.name;
-    planned.file = module->spec.path;
-    planned.line = frames_.back().line;
+  if (Module* module = current_module()) planned.module = module->spec.name;
+  if (const Frame* frame = frame_of_point(); frame && frame->scope->module) {
+    planned.file = frame->scope->module->spec.path;
+    planned.line = frame->line;
   }
   const auto error = loader_.open(name, flags, caller);
   if (error) planned.error = *error;

@@ -24,6 +24,11 @@ Json to_json(const Evidence& evidence) {
   return json;
 }
 
+Json to_json(const Place& place) {
+  if (place.file.empty()) return {};
+  return {{"file", place.file}, {"line", place.line ? Json(place.line) : Json()}};
+}
+
 Json to_json(const Finding& finding, const std::string& environment) {
   Json libraries = Json::array();
   for (const Library& library : finding.libraries)
@@ -46,6 +51,7 @@ Json to_json(const Finding& finding, const std::string& environment) {
           {"imports", finding.imports},
           {"program", text_or_null(finding.program)},
           {"phase", text_or_null(finding.phase)},
+          {"place", to_json(finding.place)},
           {"libraries", libraries},
           {"symbols", {{"count", finding.symbols.count}, {"examples", finding.symbols.examples}}},
           {"evidence", evidence},

@@ -120,9 +120,21 @@ def test_a_place_in_the_project_is_shown_there(cohabit: str, world: Path) -> Non
                       {"artifactLocation": file | {"uri": "random.py"}},
                       {"artifactLocation": file, "region": {"startLine": 3}}]
     assert sarif["runs"][0]["originalUriBaseIds"]["%SRCROOT%"]["uri"] == f"file://{world}/"
+    report = json.loads(run(cohabit, *words, "json", cwd=world, code=1).stdout)
+    assert [finding["place"] for finding in report["findings"]] == [
+        {"file": f"{world}/app.py", "line": 4}, None, {"file": f"{world}/app.py", "line": 3}]
     assert "file=" not in run(cohabit, "doctor", "../env", "../app.py", "--format", "github", cwd=world / "env", code=1).stdout
     text = run(cohabit, "doctor", "env", "--imports", "first", "--format", "github", cwd=world, code=1).stdout
     assert text.startswith("::error title=PY302")  # in a file of the environment, which lies in the project
+
+
+def test_what_does_not_load_is_shown_where_it_is_asked_for(cohabit: str, world: Path) -> None:
+    """Behind ctypes, and not in a file of the standard library."""
+    (world / "app.py").write_text("import ctypes\n\nctypes.CDLL('libabsent.so.3')\n")
+    words = [cohabit, "doctor", sys.executable, "app.py"]
+    text = run(*words, "--format", "github", cwd=world, code=1).stdout
+    assert text.startswith("::error file=app.py,line=3,title=LD201 library-not-found")
+    assert f" asked for in line 3 of {world}/app.py\n" in run(*words, cwd=world, code=1).stdout
 
 
 def test_lines_of_a_cell_are_not_those_of_the_notebook(cohabit: str, world: Path) -> None:
