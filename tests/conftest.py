@@ -13,7 +13,7 @@ import pytest
 
 REPO = Path(__file__).resolve().parent.parent
 os.environ["COHABIT_NO_CACHE"] = "1"  # plans are worked out; tests/imports/test_kept_plans.py keeps some
-sys.path.insert(0, str(REPO / "scripts"))
+sys.path[:0] = [str(REPO / "scripts"), str(REPO / "tests")]
 
 
 @pytest.fixture(scope="session")

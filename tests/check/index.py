@@ -15,6 +15,8 @@ import urllib.parse
 import zipfile
 from pathlib import Path
 
+import venvs  # tests/conftest.py
+
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}"
 
 
@@ -166,8 +168,7 @@ class Environment:
 
     def __init__(self, root: Path, installer: str):
         self.root, self.installer = root, installer
-        more = [] if installer == "pip" else ["--without-pip"]
-        subprocess.run([sys.executable, "-m", "venv", *more, root], check=True)
+        venvs.make_venv(root, pip=installer == "pip")
         self.site = next(root.glob("lib/python3*/site-packages"))
         home = root.parent / f"home-{installer}"
         home.mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import venvs
 import world
 from test_kill import installer
 
@@ -535,7 +536,7 @@ def test_what_does_not_fit_is_kept_if_it_works(pinned, call, works: bool) -> Non
 def pip_environment(tmp_path: Path) -> tuple[Path, list[str]]:
     """A venv, and its pip's install of wheels that lie in `tmp_path`."""
     root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    venvs.make_venv(root)
     return root, [str(root / "bin/python"), "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path)]
 
 
@@ -600,7 +601,7 @@ def test_other_places_by_variables_are_refused(environment, call, variable: str)
 @pytest.mark.parametrize("option", ["target", "prefix", "user"])
 def test_other_places_by_a_configuration_file_are_refused(call, tmp_path: Path, option: str) -> None:
     root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    venvs.make_venv(root)
     value = "true" if option == "user" else tmp_path / "elsewhere"
     (root / "pip.conf").write_text(f"[install]\n{option} = {value}\n")
     make_wheel(tmp_path, "gamma", "1")

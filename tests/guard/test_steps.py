@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import venvs
 import world
 from test_guard import make_wheel
 from test_kill import installer
@@ -73,7 +74,7 @@ def test_what_comes_by_a_requirement_is_run(environment, call) -> None:
 @pytest.fixture
 def with_pip(tmp_path: Path) -> Path:
     root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", root], check=True)
+    venvs.make_venv(root)
     return root
 
 

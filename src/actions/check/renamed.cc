@@ -7,6 +7,7 @@ namespace cohabit::check {
 void rename_paths(Finding& finding, const std::string& from, const std::string& to) {
   const auto rename = [&](std::string& text) { replace_all(text, from, to); };
   rename(finding.headline);
+  rename(finding.place.file);
   for (std::string& path : finding.broken) rename(path);
   for (std::string& path : finding.reach.files) rename(path);
   for (Library& library : finding.libraries) rename(library.path);
