@@ -1,17 +1,14 @@
 #include "base/scratch.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <climits>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -19,35 +16,17 @@
 #include <set>
 #include <system_error>
 
+#include "base/directory_entries.h"
+#include "base/working_in.h"
+
 namespace cohabit {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-constexpr size_t kBuffer = 4096;
-
-// What getdents64(2) writes.
-struct Entry {
-  uint64_t inode;
-  int64_t offset;
-  uint16_t length;
-  uint8_t type;
-  char name[1];
-};
-
 void remove_at(int directory, const char* name);
 
 void remove_entries(int directory) {
-  alignas(Entry) char buffer[kBuffer];
-  while (true) {
-    const long count = ::syscall(SYS_getdents64, directory, buffer, sizeof buffer);
-    if (count <= 0) return;
-    for (long at = 0; at < count;) {
-      const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
-      if (std::strcmp(entry->name, ".") != 0 && std::strcmp(entry->name, "..") != 0)
-        remove_at(directory, entry->name);
-      at += entry->length;
-    }
-  }
+  for_each_name(directory, [&](const char* name) { remove_at(directory, name); });
 }
 
 void remove_at(int directory, const char* name) {
@@ -71,6 +50,7 @@ void on_signal(int signal) {
   for (Slot& slot : slots) {
     if (!slot.used.load()) continue;
     if (const pid_t group = slot.group.load(); group > 1) ::kill(-group, SIGKILL);
+    end_work_in(slot.path.data());
     remove_tree(slot.path.data());
   }
   // Blocked until the handler returns: then it ends the process.
@@ -110,6 +90,11 @@ int lock_directory(const std::string& path) {
   return -1;
 }
 
+std::string resolved(const std::string& path) {
+  char real[PATH_MAX];
+  return ::realpath(path.c_str(), real) ? real : path;
+}
+
 // mkdtemp's six letters.
 constexpr size_t kRandom = 6;
 
@@ -127,7 +112,8 @@ void remove_abandoned(const std::string& name, const std::string& parent) {
     if (one.size() != begin.size() + kRandom || !one.starts_with(begin)) continue;
     const int locked = lock_directory(at->path().string());
     if (locked < 0) continue;
-    remove_tree(at->path().c_str());
+    // An installer may outlive who has started it; then it goes with the next one.
+    if (!is_worked_in(resolved(at->path().string()).c_str())) remove_tree(at->path().c_str());
     ::close(locked);
   }
 }
@@ -154,8 +140,7 @@ void ScratchDirectory::make(const std::string& name, const std::string& parent) 
     path.append("/").append(name).append(".XXXXXX");
     if (!::mkdtemp(path.data())) return;
     lock_ = lock_directory(path);
-    char resolved[PATH_MAX];
-    if (lock_ >= 0) path_ = ::realpath(path.c_str(), resolved) ? resolved : path;
+    if (lock_ >= 0) path_ = resolved(path);
   }
 }
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 import tomllib
 from pathlib import Path
@@ -391,3 +392,82 @@ def test_interrupted(filled, cohabit: str, tmp_path: Path, number: int):
         if one.wait() == 0:
             break
         assert not (tmp_path / "again").exists()
+    below = Path(sysconfig.get_path("purelib", vars={"base": sys.base_prefix, "platbase": sys.base_prefix}))
+    assert not list(below.glob("numlib*")), "what outlives an interruption installs nowhere else"
+
+
+SLOW_UV = """#!/bin/sh
+case "$*" in "pip install"*"/.cohabit-recreate."*)
+  echo $$ > {at}/started.new && mv {at}/started.new {at}/started
+  for i in $(seq 3000); do [ -e {at}/go ] || sleep 0.02; done
+  for word; do case "$word" in */bin/python) "$word" -c 'import sys; print(sys.prefix)' > {at}/where;; esac; done
+  exit 3;;
+esac
+exec {uv} "$@"
+"""
+
+
+@pytest.fixture
+def slow(filled, tmp_path: Path):
+    """What waits, in the middle of an install into a new environment, for a file `go`; then says where it would install to."""
+    environment, index = filled
+    uv = tmp_path / "slow/uv"
+    uv.parent.mkdir()
+    uv.write_text(SLOW_UV.format(at=tmp_path, uv=shutil.which("uv", path=environment.variables["PATH"])))
+    uv.chmod(0o755)
+    return environment, index, {"PATH": f"{uv.parent}:{environment.variables['PATH']}"}
+
+
+def begun(slow, cohabit: str, tmp_path: Path) -> subprocess.Popen:
+    environment, index, variables = slow
+    one = subprocess.Popen([cohabit, "recreate", environment.root, tmp_path / "again", "--index-url", index.address()],
+                           env=environment.variables | variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(tmp_path / "started")
+    return one
+
+
+def wait_for(path: Path) -> None:
+    for _ in range(1500):
+        if path.exists():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{path} has not come")
+
+
+@pytest.mark.parametrize("environment", ["uv"], indirect=True)
+def test_an_installer_that_outlives_us_installs_nowhere_else(slow, run, cohabit: str, tmp_path: Path):
+    """Without pyvenv.cfg its interpreter would be the one below, and the packages would land there."""
+    environment, index, _ = slow
+    one = begun(slow, cohabit, tmp_path)
+    one.kill()
+    one.wait()
+    left = list(tmp_path.glob(".cohabit-recreate.*"))
+    run(environment, "recreate", environment.root, tmp_path / "again", "--index-url", index.address())
+    assert list(tmp_path.glob(".cohabit-recreate.*")) == left and len(left) == 1
+    (tmp_path / "go").touch()
+    wait_for(tmp_path / "where")
+    for _ in range(1500):  # until it has ended
+        if (tmp_path / "where").read_text():
+            break
+        time.sleep(0.02)
+    assert (tmp_path / "where").read_text() == f"{left[0]}\n"
+    while not ended(int((tmp_path / "started").read_text())):
+        time.sleep(0.02)
+    run(environment, "recreate", environment.root, tmp_path / "third", "--index-url", index.address())
+    assert not list(tmp_path.glob(".cohabit-recreate.*"))
+
+
+@pytest.mark.parametrize("environment", ["uv"], indirect=True)
+def test_an_installer_ends_with_us(slow, cohabit: str, tmp_path: Path):
+    one = begun(slow, cohabit, tmp_path)
+    one.send_signal(signal.SIGTERM)
+    assert one.wait() == -signal.SIGTERM
+    assert ended(int((tmp_path / "started").read_text()))
+    assert not list(tmp_path.glob(".cohabit-recreate.*"))
+
+
+def ended(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes() == b""  # collected by nobody yet
+    except FileNotFoundError:
+        return True
