@@ -23,6 +23,7 @@ namespace cohabit {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
 void remove_at(int directory, const char* name);
 
 void remove_entries(int directory) {

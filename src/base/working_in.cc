@@ -7,7 +7,6 @@
 
 #include <climits>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
 #include "base/directory_entries.h"

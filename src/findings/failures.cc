@@ -260,7 +260,7 @@ uint64_t cut_short(const Image& image) {
 
 namespace {
 
-// The source that asks for what does not load; what is no file is the statement itself.
+// The file that asks for what does not load, and of source the line; none: the statement itself.
 Place asked_at(const Case& examined, uint32_t call) {
   if (!examined.plan || call >= examined.plan->opens.size()) return {};
   const python::PlannedOpen& open = examined.plan->opens[call];
@@ -273,13 +273,15 @@ Finding finding_of(const Case& examined, const Failure& failure, std::string_vie
   Finding finding;
   finding.severity = Severity::kError;
   finding.headline = describe(examined, failure, blame.needs, headline);
-  finding.place = asked_at(examined, failure.call);
+  const Place asked = asked_at(examined, failure.call);
+  if (asked.line) finding.place = asked;
   add_parties(examined, failure, blame, finding);
   finding.evidence.push_back(
       {"search", "ld.so says: " + failure.message, failure.caller, failure.name, -1, -1, ""});
-  if (!finding.place.file.empty())
-    finding.evidence.push_back({"call", fmt::format("asked for in line {} of", finding.place.line),
-                                "", finding.place.file, -1, -1, ""});
+  if (!asked.file.empty())
+    finding.evidence.push_back(
+        {"call", asked.line ? fmt::format("asked for in line {} of", asked.line) : "asked for by",
+         "", asked.file, -1, -1, ""});
   for (const sim::SearchStep& step : failure.search)
     finding.evidence.push_back({"place",
                                 fmt::format("{} ({}): {}", step.path, step.because, step.outcome),

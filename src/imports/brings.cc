@@ -76,4 +76,18 @@ bool Brings::may_need(const std::string& file, std::string_view module) {
   });
 }
 
+bool Brings::lacks_required(const std::string& file, std::string_view module) const {
+  if (distributions_.find(module)) return false;
+  const auto is_it = [&](const std::string& text) {
+    const auto wanted = PackageRequirement::parse(text);
+    return wanted && wanted->applies(markers_, "") &&
+           normal_name(wanted->name) == normal_name(module);
+  };
+  const auto owners = distributions_.owners(file);
+  return std::any_of(owners.begin(), owners.end(), [&](const Distribution* one) {
+    return tells_requirements(*one) &&
+           std::any_of(one->requires_dist.begin(), one->requires_dist.end(), is_it);
+  });
+}
+
 }  // namespace cohabit::python

@@ -25,6 +25,9 @@ class Brings {
   // False: `module` is of an installed distribution that the one of `file`, and what that requires,
   // do not ask for. True wherever metadata does not tell.
   bool may_need(const std::string& file, std::string_view module);
+  // Whether the distribution of `file` requires, here and without an extra, one of the name of this
+  // top-level module that is not installed.
+  bool lacks_required(const std::string& file, std::string_view module) const;
 
  private:
   using Names = std::unordered_set<std::string>;

@@ -501,7 +501,9 @@ class Interpreter {
   std::string_view may_be_elsewhere(std::string_view name);
   // Whether the models of modules of this name are meant for it.
   bool has_models(const Module& module);
+  Brings& brings();
   bool fails_for_shadows(std::string_view name);
+  bool fails_for_missing(const NativeStrings& strings, const std::string& native);
   // missing_names.cc
   struct NamingFiles {
     size_t open = 0;                         // the plan's, of the module

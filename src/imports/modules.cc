@@ -645,12 +645,16 @@ bool Interpreter::needs_back(const std::string& name, const Module& importer) {
   return text && text->find(importer.spec.name) != std::string::npos;
 }
 
+Brings& Interpreter::brings() {
+  if (!cache_.brings)
+    cache_.brings = std::make_shared<Brings>(distributions_, finder_.interpreter());
+  return *cache_.brings;
+}
+
 // Many take NumPy's C interface where it is there, and do not require it.
 bool Interpreter::may_need(const std::string& native, std::string_view wanted) {
   if (wanted.substr(0, wanted.find('.')) == "numpy") return true;
-  if (!cache_.brings)
-    cache_.brings = std::make_shared<Brings>(distributions_, finder_.interpreter());
-  return cache_.brings->may_need(native, wanted);
+  return brings().may_need(native, wanted);
 }
 
 // A module of the standard library does not fail by itself: a user's file stands in the place of
@@ -658,6 +662,21 @@ bool Interpreter::may_need(const std::string& native, std::string_view wanted) {
 bool Interpreter::fails_for_shadows(std::string_view name) {
   return has_shadows_ && raised_ && !raised_->doubted && !expects("ImportError") &&
          has_standard(finder_, name);
+}
+
+// Nor that a module is not there which its distribution requires: that is raised then.
+bool Interpreter::fails_for_missing(const NativeStrings& strings, const std::string& native) {
+  std::string_view last;
+  for (const std::string_view name : strings.code.stated) {
+    const std::string_view top = name.substr(0, name.find('.'));
+    if (top.empty() || top == last || loaded_module(top)) continue;  // empty: a relative one
+    last = top;
+    if (!brings().lacks_required(native, top) || import_dotted(std::string(top))) continue;
+    if (raised_is("ModuleNotFoundError") && !raised_->doubted && !expects("ImportError"))
+      return true;
+    clear_raised();
+  }
+  return false;
 }
 
 Ref Interpreter::load_native(Module* module) {
@@ -704,6 +723,10 @@ Ref Interpreter::load_native(Module* module) {
       }
       clear_raised();
     }
+  }
+  if (fails_for_missing(*strings, module->spec.path)) {
+    frames_.pop_back();
+    return nullptr;
   }
   // mypyc makes modules in a library of several.
   for (const std::string& name : strings->names)

@@ -92,8 +92,11 @@ class Doctor:
         return [path for path in (self.cache / "cohabit" / what).glob("*") if path.is_file()]
 
     def kept(self, what: str = "index") -> Path:
-        time.sleep(OLD_ENOUGH)
-        self.run()
+        for _ in range(3):  # by a clock that may be set meanwhile
+            time.sleep(OLD_ENOUGH)
+            self.run()
+            if self.files(what):
+                break
         (file,) = self.files(what)
         return file
 

@@ -137,7 +137,7 @@ Help what_to_see(const Case& examined, const python::Plan& plan) {
                         "or examine `import {0}` with --imports {0}",
                         package),
             "", Safety::kManual};
-  const std::string line = plan.failure_file.starts_with('/')
+  const std::string line = plan.failure_file.starts_with('/') && plan.failure_line
                                ? fmt::format("line {} of {}", plan.failure_line, plan.failure_file)
                                : "that line";
   return {fmt::format("see {}: {}", line, reason_of(plan)), "", Safety::kManual};
@@ -151,13 +151,15 @@ std::vector<Finding> check(const Case& examined) {
   finding.certainty = plan.failure_declared ? Certainty::kDeclared : Certainty::kSimulated;
   finding.headline = what_happens(plan) + when_imported(examined);
   if (plan.failure_file.starts_with('/')) {  // else it is the statement itself
-    finding.place = {plan.failure_file, plan.failure_line};
+    // Native code has no lines.
+    if (plan.failure_line) finding.place = {plan.failure_file, plan.failure_line};
     finding.libraries.push_back({plan.failure_file, "", ""});
-    finding.evidence.push_back(
-        {"raised",
-         fmt::format("{} in line {} of", plan.failure_is_exit ? "ends" : "raised",
-                     plan.failure_line),
-         "", plan.failure_file, -1, -1, ""});
+    const std::string_view how = plan.failure_is_exit ? "ends" : "raised";
+    finding.evidence.push_back({"raised",
+                                plan.failure_line
+                                    ? fmt::format("{} in line {} of", how, plan.failure_line)
+                                    : fmt::format("{} in", how),
+                                "", plan.failure_file, -1, -1, ""});
   }
   if (!plan.failure_cause.empty())
     finding.evidence.push_back(fact("raised", "raised for " + plan.failure_cause));
