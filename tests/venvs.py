@@ -12,6 +12,12 @@ import tempfile
 from pathlib import Path
 
 
+def record_line(path: str, content: bytes) -> str:
+    """The row of a RECORD."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"{path},sha256={digest},{len(content)}"
+
+
 @functools.cache
 def template() -> Path:
     """Made by `python -m venv` itself, once per process: it unpacks and compiles pip each time."""
@@ -41,8 +47,8 @@ def make_venv(root: Path, pip: bool = True) -> None:
         content = script.read_bytes().replace(bytes(source), bytes(root))
         place.write_bytes(content)
         place.chmod(script.stat().st_mode)
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        lines[f"../../../bin/{script.name}"] = f"../../../bin/{script.name},sha256={digest},{len(content)}"
+        path = f"../../../bin/{script.name}"
+        lines[path] = record_line(path, content)
     for record in site.glob("pip-*.dist-info/RECORD"):
         rows = record.read_bytes().decode().split("\r\n")  # as pip writes it
         assert lines.keys() <= {row.split(",")[0] for row in rows}

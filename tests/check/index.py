@@ -16,13 +16,9 @@ import zipfile
 from pathlib import Path
 
 import venvs  # tests/conftest.py
+from venvs import record_line
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}"
-
-
-def record_line(path: str, content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    return f"{path},sha256={digest},{len(content)}"
 
 
 def noise(size: int, seed: int = 0) -> bytes:
