@@ -227,19 +227,6 @@ bool take_extras(std::string_view& text, std::vector<std::string>& extras) {
   return true;
 }
 
-// `packaging` reads the version behind "===" to the next blank, commas too: "===1,!=2" are two
-// clauses, "===1, !=2" is a clause without a comma behind it.
-bool arbitrary_versions_end(std::string_view text) {
-  constexpr std::string_view kArbitrary = "===", kBlanks = " \t";
-  for (size_t at = text.find(kArbitrary); at != text.npos; at = text.find(kArbitrary, at)) {
-    at = std::min(text.find_first_not_of(kBlanks, at + kArbitrary.size()), text.size());
-    at = std::min(text.find_first_of(kBlanks, at), text.size());
-    const size_t next = text.find_first_not_of(kBlanks, at);
-    if (next != text.npos && text[next] != ',') return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string normal_name(std::string_view name) {
@@ -302,7 +289,6 @@ std::optional<PackageRequirement> PackageRequirement::parse(std::string_view tex
     if (!text.ends_with(')')) return std::nullopt;
     text = text.substr(1, text.size() - 2);
   }
-  if (!arbitrary_versions_end(text)) return std::nullopt;
   auto specifiers = VersionSpecifiers::parse(text);
   if (!specifiers) return std::nullopt;
   result.specifiers = std::move(*specifiers);

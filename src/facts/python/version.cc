@@ -275,7 +275,7 @@ std::optional<VersionSpecifier> VersionSpecifier::parse(std::string_view text) {
     result.wanted_ = lower(version);
     const bool odd = std::any_of(version.begin(), version.end(),
                                  [](char c) { return is_space(c) || c == ';' || c == ')'; });
-    return odd ? std::nullopt : std::optional(std::move(result));
+    return odd || version.empty() ? std::nullopt : std::optional(std::move(result));
   }
   const bool equality = result.operator_ == Operator::kEqual || result.operator_ == Operator::kNot;
   if (equality && version.ends_with(".*")) {
