@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "imports/interpreter.h"
 #include "imports/module_name.h"
@@ -243,10 +244,26 @@ bool Interpreter::waits_for(std::string_view error, bool to_go_on) const {
 
 // --- attributes
 
+// What a module has before its __getattr__ is asked, by its class or by its import.
+static bool is_of_every_module(std::string_view name) {
+  static constexpr std::array<std::string_view, 34> kNames = {
+      "__annotations__", "__builtins__",     "__cached__",        "__class__",
+      "__delattr__",     "__dict__",         "__dir__",           "__doc__",
+      "__eq__",          "__file__",         "__format__",        "__ge__",
+      "__getattr__",     "__getattribute__", "__getstate__",      "__gt__",
+      "__hash__",        "__init__",         "__init_subclass__", "__le__",
+      "__loader__",      "__lt__",           "__name__",          "__ne__",
+      "__new__",         "__package__",      "__reduce__",        "__reduce_ex__",
+      "__repr__",        "__setattr__",      "__sizeof__",        "__spec__",
+      "__str__",         "__subclasshook__"};
+  static_assert(std::is_sorted(kNames.begin(), kNames.end()));
+  return std::binary_search(kNames.begin(), kNames.end(), name);
+}
+
 Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* raised) {
   if (Ref found = module->names.get(name)) return found;
   if (name == "__dict__") return variables_of(module);
-  Ref hook = name.starts_with("__") ? nullptr : module->names.get("__getattr__");
+  Ref hook = is_of_every_module(name) ? nullptr : module->names.get("__getattr__");
   if (hook) {
     const uint64_t guesses = guesses_;
     const Catching catching(*this, {"AttributeError"}, true);
@@ -809,6 +826,8 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   instance->arguments = list(arguments.positional, Type::kTuple);
   if (Class* dict = builtin_class("dict"); dict && derives_from(type, dict))
     instance->items = make<Dict>();
+  if (type == builtin_class("namespace"))
+    for (const auto& [name, value] : arguments.keywords) instance->names[keep(name)] = value;
   Ref maker = class_attribute(type, "__new__");
   if (asks_first(as<Function>(maker, Type::kFunction))) {
     Arguments all(arena_, {type});

@@ -39,6 +39,9 @@ Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
   if (!enter) return go_on(opaque());
   Ref entered = call(bind_method(enter, manager, manager->of), {});
   if (!entered) return Flow::kRaise;
+  // Warnings come from anywhere.
+  if (manager->of->name == "catch_warnings")
+    if (Sequence* collected = sequence_of(entered)) collected->open = true;
   return leave(manager, go_on(entered));
 }
 
@@ -86,11 +89,23 @@ Flow Interpreter::leave(Instance* manager, Flow flow) {
     nothing.positional = {pending->type ? pending->type : opaque(),
                           pending->value ? pending->value : opaque(), none_};
   Ref returned = frames_.back().returned;
+  const uint64_t guesses = guesses_;
   Ref result = call(bind_method(exit, manager, manager->of), nothing);
   frames_.back().returned = returned;
   if (!result) return Flow::kRaise;
-  if (pending && truth(result) == std::optional<bool>(true)) return Flow::kNext;
+  const auto is_kept = truth(result);
+  if (pending && is_kept == std::optional(true)) return Flow::kNext;
   raised_ = pending;
+  // What is on an ExitStack may take it. Other managers rarely do, where that is not known.
+  const bool is_sure = is_kept && guesses == guesses_;
+  if (pending && !is_sure && manager->of->module &&
+      manager->of->module->spec.name == "contextlib") {
+    raised_->doubted = true;
+    if (!is_unawaited_failure()) return flow;
+    clear_raised();
+    undecided("whether a context manager takes the failure of an import");
+    return Flow::kNext;
+  }
   return flow;
 }
 

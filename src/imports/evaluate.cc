@@ -686,6 +686,15 @@ Ref Interpreter::binary(Operator op, Ref a, Ref b) {
   return compute(op, a, b);
 }
 
+// "-" * 2
+Ref Interpreter::repeated(std::string_view text, int64_t times) {
+  constexpr size_t kMost = 4096;
+  if (times > 0 && text.size() > kMost / static_cast<size_t>(times)) return opaque_;
+  std::string result;
+  for (int64_t i = 0; i < times && !text.empty(); i++) result += text;
+  return string(result);
+}
+
 Ref Interpreter::compute(Operator op, Ref a, Ref b) {
   if (op == Operator::kDivide && a->type == Type::kPath) {
     const std::string_view* part = text_of(b);
@@ -705,6 +714,9 @@ Ref Interpreter::compute(Operator op, Ref a, Ref b) {
     const auto result = arithmetic(op, static_cast<Int*>(a)->value, static_cast<Int*>(b)->value);
     return result ? integer(*result) : opaque_;
   }
+  if (op == Operator::kMultiply && (is_number(a) || is_number(b)))
+    if (Str* text = as<Str>(is_number(a) ? b : a, Type::kStr))
+      return repeated(text->text, static_cast<Int*>(is_number(a) ? a : b)->value);
   Sequence *x = sequence_of(a), *y = sequence_of(b);
   if (op == Operator::kMultiply && (x ? is_number(b) : y && is_number(a))) {
     const int64_t times = static_cast<Int*>(x ? b : a)->value;
@@ -757,6 +769,9 @@ std::optional<std::span<const Ref>> Interpreter::elements(Ref value) {
     if (!all || all->open) return std::nullopt;
     return take_rest(iterator);
   }
+  if (Instance* points = as<Instance>(value, Type::kInstance);
+      points && points->of == builtin_class("EntryPoints"))
+    return elements(points->names.get("_all"));
   return std::nullopt;
 }
 

@@ -683,7 +683,9 @@ Flow Interpreter::execute_import_from(const Stmt& statement) {
   if (statement.level > 0) {
     const auto absolute = absolute_name(current_module(), statement.level, statement.name);
     if (!absolute) {
-      raise("ImportError", "attempted relative import beyond top-level package");
+      const bool in_package = absolute_name(current_module(), 1, "").has_value();
+      raise("ImportError", in_package ? "attempted relative import beyond top-level package"
+                                      : "attempted relative import with no known parent package");
       return Flow::kRaise;
     }
     name = *absolute;
@@ -757,7 +759,9 @@ std::string text_of_error(const Raised& raised) {
 Flow Interpreter::execute_raise(const Stmt& statement) {
   if (statement.exprs.empty() || !statement.exprs[0]) {
     raised_ = handling_.empty() ? Raised{} : handling_.back();
-    const bool is_sure = raised_->refused || raised_is("OSError");
+    // Libraries that do not load raise Python's own.
+    const bool is_builtin = raised_->type && !raised_->type->module;
+    const bool is_sure = raised_->refused || (is_builtin && raised_is("OSError"));
     return is_sure ? Flow::kRaise : raise_if_expected();
   }
   Ref value = evaluate(*statement.exprs[0]);

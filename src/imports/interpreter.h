@@ -196,7 +196,11 @@ class Interpreter {
   // An absolute path for what may be a relative one; nothing if that is not known.
   std::optional<std::string> absolute(std::string_view path) const;
   uint32_t processes_started = 0;            // which may install what is missing
+  bool may_install = false;                  // one that does was started
   void note_written(std::string_view path);  // by the program; it may be a module
+  // What the program makes, a file or a directory, and what may stand there because of it.
+  void note_made(std::string_view path);
+  bool may_be_made(std::string_view path) const;
   static constexpr int kRtldNow = 2;
   int dlopen_flags = kRtldNow;
   // A call of dlopen by code of `caller` (a path). Null if it failed; it then raised OSError.
@@ -423,6 +427,7 @@ class Interpreter {
   Ref evaluate_compare(const Expr& expression);
   std::optional<bool> compare_by_methods(Operator op, Ref a, Ref b);
   Ref compute(Operator op, Ref a, Ref b);
+  Ref repeated(std::string_view text, int64_t times);
   Ref evaluate_bool(const Expr& expression);
   Ref evaluate_joined(const Expr& expression);
   Ref evaluate_sequence(const Expr& expression, Type type);
@@ -496,6 +501,7 @@ class Interpreter {
   // What they give; null: nothing, or it raised. Where it is not known whether one of them has the
   // name that is a point, and what it gives opaque; with `is_unsure` that is told and no more.
   Ref ask_custom_finders(std::string_view name, Ref parent, bool before, bool* is_unsure = nullptr);
+  Ref ask_path_hooks(std::string_view name, Ref parent);
   Ref found_or_not(std::string_view name, std::string_view whether);
   // What may have brought a module that is not found where its path is known; empty: nothing.
   std::string_view may_be_elsewhere(std::string_view name);
@@ -621,6 +627,7 @@ class Interpreter {
   bool returned_in_doubt_ = false;  // the function that ended last may have done so before
   std::unordered_map<std::string, uint32_t> missed_;  // modules; processes_started then
   std::set<std::string> written_;                     // files of Python, without directory and end
+  std::set<std::string> made_paths_;                      // absolute
   bool has_shadows_ = false;       // files of the user's that are named as standard modules
   bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {

@@ -229,6 +229,8 @@ bool Interpreter::may_name(const Module& native, std::string_view name, std::str
   const auto [made, is_new] = naming.may_make.try_emplace(keep(name));
   if (is_new)
     made->second = std::any_of(files.begin(), files.end(),
+                               [&](FileStrings* file) { return file->has(name); }) ||
+                   std::any_of(files.begin(), files.end(),
                                [&](FileStrings* file) { return file->may_make(name); });
   return made->second;
 }

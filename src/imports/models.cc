@@ -25,7 +25,7 @@ const std::unordered_map<std::string_view, Owned, Hash>& table() {
   static const auto made = [] {
     std::unordered_map<std::string_view, Owned, Hash> result;
     for (const auto rows : {builtin_models(), value_models(), system_models(), data_models(),
-                            pattern_models(), task_models(), import_models()})
+                            pattern_models(), task_models(), import_models(), entry_point_models()})
       for (const ModelRow& row : rows) {
         const auto [owner, name] = split(row.name);
         result[owner].emplace(name, &row);

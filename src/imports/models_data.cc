@@ -37,7 +37,7 @@ Ref from_json(I& in, const Json& json, int depth) {
 
 Ref json_loads(I& in, Ref, const A& a) {
   const std::string_view* text = text_of(a.get(0));
-  if (!text) return in.opaque();
+  if (!text || !a.keywords.empty()) return in.opaque();
   const Json json = Json::parse(*text, nullptr, false);
   return json.is_discarded() ? in.opaque() : from_json(in, json, 0);
 }
@@ -64,16 +64,37 @@ Ref path_read_text(I& in, Ref self, const A&) {
 
 // --- distributions
 
+Ref described(I& in, const Distribution& found) {
+  Instance* result = in.instance_of("Distribution");
+  result->names["version"] = in.string(found.version);
+  result->names["name"] = in.string(found.name);
+  result->names["_metadata"] = in.string(found.metadata);
+  result->open = true;
+  return result;
+}
+
 Ref distribution(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(0));
   if (!name) return in.opaque();
   const Distribution* found = in.distributions().find(std::string(*name));
-  if (!found) return in.raise("PackageNotFoundError", std::string(*name));
-  Instance* result = in.instance_of("Distribution");
-  result->names["version"] = in.string(found->version);
-  result->names["name"] = in.string(found->name);
-  result->names["_metadata"] = in.string(found->metadata);
-  result->open = true;
+  return found ? described(in, *found) : in.raise("PackageNotFoundError", std::string(*name));
+}
+
+// What importlib.metadata asks each finder of sys.meta_path for.
+Ref find_distributions(I& in, Ref, const A& a) {
+  Ref context = a.get(0, "context");
+  Ref name = context ? in.attribute(context, "name") : in.none();
+  const std::string_view* text = name ? text_of(name) : nullptr;
+  if (!name) in.clear_raised();
+  if (!name || (!text && name->type != Type::kNone)) return in.opaque();
+  auto* result = in.list({});
+  if (text) {
+    if (const Distribution* found = in.distributions().find(std::string(*text)))
+      result->items.push_back(described(in, *found));
+    return result;
+  }
+  for (const Distribution& one : in.distributions().all())
+    if (!one.is_conda_package) result->items.push_back(described(in, one));
   return result;
 }
 
@@ -84,6 +105,19 @@ Ref distribution_version(I& in, Ref, const A& a) {
   // Distribution.version parses METADATA as a message.
   if (!in.import_dotted("email.parser")) in.clear_raised();
   return known->names["version"];
+}
+
+// The headers, which are asked for in any case; others than these two may be there.
+Ref distribution_metadata(I& in, Ref self, const A& a) {
+  Ref found = self ? self : distribution(in, nullptr, a);
+  Instance* known = as<Instance>(found, Type::kInstance);
+  if (!known) return found;
+  if (!in.import_dotted("email.parser")) in.clear_raised();
+  auto* headers = in.make<Dict>();
+  for (const auto& [key, value] : {std::pair("Name", "name"), std::pair("Version", "version")})
+    for (const char* name : {key, value}) in.dict_set(headers, name, known->names[value]);
+  headers->open_all();
+  return headers;
 }
 
 // The files of a RECORD, as paths: what Distribution.files gives, located.
@@ -172,11 +206,15 @@ constexpr ModelRow kRows[] = {
     {"Path.locate", path_locate},
     {"importlib.metadata.distribution", distribution},
     {"importlib.metadata.version", distribution_version},
+    {"importlib.metadata.metadata", distribution_metadata},
     {"importlib.metadata.files", files_of},
     {"importlib_metadata.distribution", distribution},
     {"importlib_metadata.version", distribution_version},
+    {"importlib_metadata.metadata", distribution_metadata},
     {"importlib_metadata.files", files_of},
+    {"PathFinder.find_distributions", find_distributions},
     {"Distribution.files()", distribution_files},
+    {"Distribution.metadata()", distribution_metadata},
     {"packaging.requirements.Requirement", requirement_new},
     {"packaging.specifiers.SpecifierSet", specifier_set_new},
     {"SpecifierSet.contains", specifier_set_contains},

@@ -144,19 +144,6 @@ bool is_extension(I& in, std::string_view path) {
                      [&](const std::string& suffix) { return path.ends_with(suffix); });
 }
 
-// Of a ModuleSpec without a file. The *-nspkg.pth files of setuptools make such modules at
-// start-up, and what is below them is imported through these: google.protobuf, say.
-std::optional<ModuleSpec> namespace_spec(Ref value) {
-  Instance* spec = as<Instance>(value, Type::kInstance);
-  if (!spec) return std::nullopt;
-  const std::string_view* name = text_of(spec->names.get("name"));
-  Ref origin = spec->names.get("origin");
-  Sequence* search = sequence_of(spec->names.get("submodule_search_locations"));
-  if (!name || !search || search->open || !origin || origin->type != Type::kNone)
-    return std::nullopt;
-  return ModuleSpec{std::string(*name), ModuleKind::kNamespace, "", texts_of(search)};
-}
-
 Ref module_from_spec(I& in, Ref, const A& a) {
   auto spec = file_spec(in, a.get(0, "spec"));
   if (!spec) spec = namespace_spec(a.get(0, "spec"));
@@ -652,6 +639,19 @@ std::optional<ModuleSpec> file_spec(I& in, Ref value, std::string_view where) {
   if (is_extension(in, *path)) result.kind = ModuleKind::kNative;
   result.search = texts_of(spec->names.get("submodule_search_locations"));
   return result;
+}
+
+// Of a ModuleSpec without a file. The *-nspkg.pth files of setuptools make such modules at
+// start-up, and what is below them is imported through these: google.protobuf, say.
+std::optional<ModuleSpec> namespace_spec(Ref value) {
+  Instance* spec = as<Instance>(value, Type::kInstance);
+  if (!spec) return std::nullopt;
+  const std::string_view* name = text_of(spec->names.get("name"));
+  Ref origin = spec->names.get("origin");
+  Sequence* search = sequence_of(spec->names.get("submodule_search_locations"));
+  if (!name || !search || search->open || !origin || origin->type != Type::kNone)
+    return std::nullopt;
+  return ModuleSpec{std::string(*name), ModuleKind::kNamespace, "", texts_of(search)};
 }
 
 std::span<const ModelRow> import_models() {

@@ -220,9 +220,38 @@ Ref path_abspath(I& in, Ref, const A& a) {
     return path ? in.string(normal(*path)) : in.opaque();
   });
 }
-Ref start_process(I& in, Ref, const A&) {
+// Its arguments may name what it makes, or say that it installs something.
+void note_argument(I& in, std::string_view word) {
+  in.may_install |= word == "install";
+  if (!word.empty() && word[0] != '-') in.note_made(word);
+}
+void note_arguments(I& in, std::string_view command) {
+  constexpr std::string_view kBetween = " \t\n;&|<>'\"()";
+  for (size_t begin = 0; begin < command.size();) {
+    const size_t end = std::min(command.find_first_of(kBetween, begin), command.size());
+    note_argument(in, command.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+Ref start_process(I& in, Ref, const A& a) {
   in.processes_started++;
+  for (Ref given : a.positional) {
+    if (const std::string_view* command = text_of(given)) note_arguments(in, *command);
+    if (const Sequence* words = sequence_of(given))
+      for (Ref word : words->items)
+        if (const std::string_view* text = text_of(word)) note_arguments(in, *text);
+  }
   return in.opaque();
+}
+// A directory of this name, or a link; or what is moved or copied to it.
+template <size_t At>
+Ref make_path(I& in, Ref, const A& a) {
+  if (const std::string_view* path = text_of(a.get(At))) in.note_made(*path);
+  return in.opaque();
+}
+Ref path_make(I& in, Ref self, const A&) {
+  if (const std::string_view* path = text_of(self)) in.note_made(*path);
+  return in.none();
 }
 Ref os_getcwd(I& in, Ref, const A&) {
   return in.working_directory ? in.string(*in.working_directory) : in.opaque();
@@ -260,7 +289,9 @@ std::optional<bool> check_file(I& in, std::string_view given, char kind) {
 template <char Kind>
 Ref path_check(I& in, Ref self, const A& a) {
   const std::string_view* path = text_of(self ? self : a.get(0));
-  return path ? in.boolean(check_file(in, *path, Kind)) : in.opaque();
+  const auto is_there = path ? check_file(in, *path, Kind) : std::nullopt;
+  if (is_there == std::optional(false) && in.may_be_made(*path)) return in.opaque();
+  return in.boolean(is_there);
 }
 
 Ref names_below(I& in, std::string_view given) {
@@ -362,6 +393,11 @@ Ref platform_machine(I& in, Ref, const A&) {
 }
 Ref platform_implementation(I& in, Ref, const A&) {
   return in.string("CPython");
+}
+// Which version of it is the executable's, or that of a file that is given.
+Ref platform_libc_ver(I& in, Ref, const A& a) {
+  if (!a.positional.empty() || !a.keywords.empty() || a.open) return in.opaque();
+  return in.list({in.string("glibc"), in.opaque()}, Type::kTuple);
 }
 Ref platform_version(I& in, Ref, const A&) {
   return in.string(in.finder().interpreter().version);
@@ -618,6 +654,24 @@ constexpr ModelRow kRows[] = {
     {"posix.fspath", returns_first},
     {"posix.listdir", os_listdir},
     {"site.addpackage", site_addpackage},
+    {"posix.mkdir", make_path<0>},
+    {"os.mkdir", make_path<0>},
+    {"os.makedirs", make_path<0>},
+    {"posix.symlink", make_path<1>},
+    {"os.symlink", make_path<1>},
+    {"os.link", make_path<1>},
+    {"os.rename", make_path<1>},
+    {"os.replace", make_path<1>},
+    {"shutil.copy", make_path<1>},
+    {"shutil.copy2", make_path<1>},
+    {"shutil.copyfile", make_path<1>},
+    {"shutil.copytree", make_path<1>},
+    {"shutil.move", make_path<1>},
+    {"Path.mkdir", path_make},
+    {"Path.symlink_to", path_make},
+    {"Path.hardlink_to", path_make},
+    {"Path.rename", make_path<0>},
+    {"Path.replace", make_path<0>},
     {"posix.system", start_process},
     {"os.system", start_process},
     {"_posixsubprocess.fork_exec", start_process},
@@ -655,6 +709,7 @@ constexpr ModelRow kRows[] = {
     {"platform.machine", platform_machine},
     {"platform.processor", platform_machine},
     {"platform.python_implementation", platform_implementation},
+    {"platform.libc_ver", platform_libc_ver},
     {"platform.python_version", platform_version},
     {"platform.python_version_tuple", platform_version_tuple},
     {"Path.__new__", path_new},

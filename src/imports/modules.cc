@@ -47,7 +47,10 @@ Ref Interpreter::loaded_module(std::string_view name) {
 
 std::optional<std::string> Interpreter::absolute_name(Module* from, uint32_t level,
                                                       std::string_view name) {
-  return absolute_import(from ? from->package : std::string_view(), level, name);
+  // A program may have set it (PEP 366).
+  const std::string_view* told = from ? text_of(from->names.get("__package__")) : nullptr;
+  const std::string_view package = from ? std::string_view(from->package) : "";
+  return absolute_import(told ? *told : package, level, name);
 }
 
 // Where modules below this one are looked for. What stands in sys.modules in place of a package may
@@ -143,7 +146,9 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
     if (module && package) package->names[keep(last_of(name))] = module;
     return module;
   }
-  if (Ref custom = ask_custom_finders(name, parent, false)) {
+  Ref hooked = ask_path_hooks(name, parent);
+  if (raised_) return nullptr;
+  if (Ref custom = hooked ? hooked : ask_custom_finders(name, parent, false)) {
     if (package) package->names[keep(last_of(name))] = custom;
     return custom;
   }
@@ -246,6 +251,37 @@ Ref Interpreter::ask_custom_finders(std::string_view name, Ref parent, bool befo
   return found_or_not(name, kByFinder);
 }
 
+// Hooks that programs put on sys.path_hooks, for entries that are no files: setuptools finds the
+// namespaces of projects that are installed in place so. Python's own come first and take files.
+Ref Interpreter::ask_path_hooks(std::string_view name, Ref parent) {
+  Module* sys = as<Module>(loaded_module("sys"), Type::kModule);
+  const Sequence* hooks = sys ? sequence_of(sys->names.get("path_hooks")) : nullptr;
+  if (!hooks || hooks->items.empty()) return nullptr;
+  Module* package = as<Module>(parent, Type::kModule);
+  const Sequence* places = parent ? sequence_of(package ? package->names.get("__path__") : nullptr)
+                                  : path_now(sys, sys_path_);
+  if (!places) return nullptr;
+  const List entries = places->items, asked = hooks->items;  // they may change the lists
+  for (Ref entry : entries) {
+    const std::string_view* text = text_of(entry);
+    const auto place = text ? absolute(*text) : std::nullopt;
+    if (!place || tree().stat(*place)) continue;
+    for (Ref hook : asked) {
+      Ref finder = call(hook, Arguments(arena_, {entry}));
+      Instance* instance = as<Instance>(finder, Type::kInstance);
+      Class* type = instance ? instance->of : as<Class>(finder, Type::kClass);
+      Ref method = type ? class_attribute(type, "find_spec") : nullptr;
+      Ref spec = method ? call(bind_method(method, instance, type),
+                               Arguments(arena_, {string(name), none_}))
+                        : nullptr;
+      clear_raised();  // it is for other entries
+      if (const auto found = namespace_spec(spec)) return load_spec(*found);
+      if (Instance* known = as<Instance>(spec, Type::kInstance)) return load_by_custom(name, known);
+    }
+  }
+  return nullptr;
+}
+
 std::string_view Interpreter::may_be_elsewhere(std::string_view name) {
   const Sequence* path = path_now(loaded_module("sys"), sys_path_);
   const bool is_unknown =
@@ -255,6 +291,14 @@ std::string_view Interpreter::may_be_elsewhere(std::string_view name) {
       });
   if (is_unknown) return "whether a directory of sys.path that is not known has";
   if (written_.contains(std::string(name))) return "whether a file that was written is";
+  if (may_install) return "whether a process that was started has installed";
+  const bool may_be_here =
+      !made_paths_.empty() && std::any_of(path->items.begin(), path->items.end(), [&](Ref item) {
+        const std::string_view* text = text_of(item);
+        const auto below = text ? absolute(fmt::format("{}/{}", *text, name)) : std::nullopt;
+        return below && (may_be_made(*below) || may_be_made(*below + ".py"));
+      });
+  if (may_be_here) return "whether what the program makes is";
   // `except ImportError:` that installs it and imports it again.
   const auto [missed, is_new] = missed_.try_emplace(std::string(name), processes_started);
   return is_new || missed->second == processes_started
@@ -263,9 +307,26 @@ std::string_view Interpreter::may_be_elsewhere(std::string_view name) {
 }
 
 void Interpreter::note_written(std::string_view path) {
+  note_made(path);
   constexpr std::string_view kEnd = ".py";
   path.remove_prefix(path.rfind('/') + 1);  // npos + 1: no slash
   if (path.ends_with(kEnd)) written_.emplace(path.substr(0, path.size() - kEnd.size()));
+}
+
+void Interpreter::note_made(std::string_view path) {
+  if (const auto place = absolute(path)) made_paths_.insert(join_normal("/", *place));
+}
+
+// It was made itself, or a directory above it, or something below it.
+bool Interpreter::may_be_made(std::string_view path) const {
+  if (made_paths_.empty()) return false;
+  const auto place = absolute(path);
+  if (!place) return false;
+  const std::string whole = join_normal("/", *place);
+  for (size_t end = whole.size(); end > 0 && end != whole.npos; end = whole.rfind('/', end - 1))
+    if (made_paths_.contains(whole.substr(0, end))) return true;
+  const auto below = made_paths_.lower_bound(whole + "/");
+  return below != made_paths_.end() && below->starts_with(whole + "/");
 }
 
 Ref Interpreter::found_or_not(std::string_view name, std::string_view whether) {

@@ -77,6 +77,34 @@ std::string_view word_after(std::string_view text, size_t begin) {
   return text.substr(begin, text.find_first_of(" \t", begin) - begin);
 }
 
+// What a command may make or install, as a call that the import plan knows. Only words that may be
+// names of files are kept: others may hold what is nobody's business (%env TOKEN=).
+std::string call_of_shell(std::string_view command) {
+  constexpr std::string_view kBetween = " \t\n;&|<>'\"()";
+  std::string words;
+  for (size_t begin = 0; begin < command.size();) {
+    const size_t end = std::min(command.find_first_of(kBetween, begin), command.size());
+    const std::string_view word = command.substr(begin, end - begin);
+    begin = end + 1;
+    if (word.empty() || word[0] == '-' || word.find_first_of("=@:$`{}\\") != word.npos) continue;
+    words += fmt::format("{} ", word);
+  }
+  return words.empty() ? "pass" : fmt::format("__import__('os').system('{}')", words);
+}
+
+std::string call_of_magic(std::string_view line) {
+  const std::string_view magic = word_after(line, 0);
+  const std::string_view rest = line.substr(magic.size());
+  if (magic == "%cd" && rest.find_first_of("'\"\\-{$") == rest.npos && rest.size() > 1)
+    // IPython's sys.path has the current directory, wherever that is.
+    return fmt::format("__import__('os').chdir('{}'); __import__('sys').path.insert(0, '')",
+                       rest.substr(rest.find_last_of(" \t") + 1));
+  if (magic == "%pip" || magic == "%conda" || magic == "%mamba" || magic == "%uv" ||
+      magic == "%sx" || magic == "%system")
+    return call_of_shell(rest);
+  return "pass";
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& name) : name_(name) {}
@@ -89,7 +117,15 @@ class Reader {
       const std::string_view magic = word_after(lines[0], 2);
       const bool python = std::find(std::begin(kPythonCells), std::end(kPythonCells), magic) !=
                           std::end(kPythonCells);
-      skip(python ? "" : "pass", fmt::format("the cell magic %%{}", magic));
+      // `%%writefile` names a file; the lines of a shell's cell may name others.
+      const bool writes = magic == "writefile" || magic == "file",
+                 is_shell =
+                     magic == "bash" || magic == "sh" || magic == "script" || magic == "system";
+      skip(python     ? ""
+           : writes   ? call_of_shell(lines[0].substr(2))
+           : is_shell ? call_of_shell(source.substr(lines[0].size()))
+                      : "pass",
+           fmt::format("the cell magic %%{}", magic));
       if (!python) return;
       first = 1;
     }
@@ -106,7 +142,7 @@ class Reader {
       const std::string indent(line.substr(0, begin));
       const std::string_view text = line.substr(begin);
       if (text[0] == '%' || text[0] == '!')
-        return skip(indent + "pass",
+        return skip(indent + (text[0] == '%' ? call_of_magic(text) : call_of_shell(text.substr(1))),
                     fmt::format("the {} {}", text[0] == '%' ? "magic" : "shell command",
                                 word_after(text, 0)));
       if (is_help(text)) return write(indent + "pass");

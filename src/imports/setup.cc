@@ -81,7 +81,8 @@ constexpr std::string_view kInternalTypes[] = {
     "namespace",    "File",        "Frame",
     "Distribution", "Requirement", "SpecifierSet",
     "PathFinder",   "CFuncPtr",    "Executor",
-    "Future",       "EventLoop",   "coroutine"};
+    "Future",       "EventLoop",   "coroutine",
+    "EntryPoint",   "EntryPoints"};
 
 }  // namespace
 
@@ -651,18 +652,29 @@ void Interpreter::add_shell_names(Module* module) {
 }
 
 void Interpreter::run_program() {
-  std::string file = request_.code_file, package;
+  std::string file = request_.code_file, package, spec_name;
   if (!request_.run_module.empty()) {
     const auto spec = find_main(request_.run_module);
     if (!spec) return;
     file = spec->path;
+    spec_name = spec->name;
     package = spec->name.substr(0, std::min(spec->name.rfind('.'), spec->name.size()));
     if (package == spec->name) package.clear();
   }
   auto* module = new_module({"__main__", ModuleKind::kSource, file, {}});
   module->package = package;
   if (request_.code_file.ends_with(".ipynb")) add_shell_names(module);
-  module->names["__package__"] = string(package);
+  // A script has neither, what `-m` runs is described under its own name.
+  if (request_.run_module.empty()) {
+    module->names["__package__"] = module->names["__spec__"] = none_;
+  } else {
+    module->names["__package__"] = string(package);
+    Instance* described = as<Instance>(module->names["__spec__"], Type::kInstance);
+    if (described) {
+      described->names["name"] = string(spec_name);
+      described->names["parent"] = string(package);
+    }
+  }
   dict_set(sys_modules_, "__main__", module);
   if (request_.code.empty() && !file.empty()) {
     (void)(request_.run_module.empty() ? load_script(module) : load_source(module));

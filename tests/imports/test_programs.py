@@ -7,6 +7,7 @@ import py_compile
 import re
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -73,6 +74,56 @@ PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
          "platform.py": "def system():\n    import m_a\n", "glob.py": "def glob(text):\n    import m_b\n",
          "m_a.py": "", "m_b.py": "", "m_c.py": ""},
         ["app.py"]),
+    "names that a module makes": (
+        {"app.py": "from m_a import __version__, __author__\nimport m_a\nif m_a.__license__ == 'MIT':\n    import m_b\n",
+         "m_a.py": "def __getattr__(name):\n    if name in ('__version__', '__author__', '__license__'):\n        return 'MIT'\n"
+                   "    raise AttributeError(name)\n", "m_b.py": ""},
+        ["app.py"]),
+    "a script of a package": (
+        {"m_pkg/bin/train.py": "import os, sys\nif __name__ == '__main__' and __package__ is None and __spec__ is None:\n"
+                               "    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))\n"
+                               "    import m_pkg.bin\n    __package__ = 'm_pkg.bin'\nfrom .. import m_core\n",
+         "m_pkg/__init__.py": "", "m_pkg/bin/__init__.py": "", "m_pkg/m_core.py": ""},
+        ["m_pkg/bin/train.py"]),
+    "what is below no package": ({"app.py": "import m_a\nfrom . import m_b\n", "m_a.py": "", "m_b.py": ""}, ["app.py"]),
+    "what -m tells": ({"m_pkg/__init__.py": "", "m_a.py": "",
+                       "m_pkg/__main__.py": "if (__spec__.name, __spec__.parent, __package__) == ('m_pkg.__main__', 'm_pkg', 'm_pkg'):\n"
+                                            "    import m_a\n"}, ["-m", "m_pkg"]),
+    "an exit stack that takes an error": (
+        {"app.py": "from contextlib import ExitStack, suppress\nwith ExitStack() as stack:\n    stack.enter_context(suppress(ImportError))\n"
+                   "    import m_gone\nimport m_a\n", "m_a.py": ""},
+        ["app.py"]),
+    "options": (
+        {"app.py": "import argparse\np = argparse.ArgumentParser()\np.add_argument('-n', type=int)\np.add_argument('--m', type=int)\n"
+                   "p.add_argument('--local-rank', type=int)\np.add_argument('--x', action='store_true')\n"
+                   "p.add_argument('-v', action='count')\np.add_argument('r')\na = p.parse_args()\nif a.x and a.r == 'y':\n    import m_a\nimport m_b\n",
+         "m_a.py": "", "m_b.py": ""},
+        ["app.py", "-n3", "--m", "-4", "--local-ran", "1", "--x", "-vv", "y"]),
+    "an object in a module's place": (
+        {"app.py": "import sys, types\nsys.modules['ns'] = types.SimpleNamespace(name='m_a')\nfrom ns import name\n__import__(name)\n",
+         "m_a.py": ""},
+        ["app.py"]),
+    "an error of its own kind that may come": (
+        {"app.py": "import os\nclass Own(OSError):\n    def __init__(self, reason):\n        self.reason = reason\n"
+                   "def ask():\n    for letter in str(os.getpid()):\n        return letter\n    raise OSError('nothing')\n"
+                   "def tell():\n    try:\n        try:\n            ask()\n        except OSError as error:\n            raise Own(error)\n"
+                   "    except:\n        print('failed')\n        raise\ntell()\nimport m_a\n", "m_a.py": ""},
+        ["app.py"]),
+    "directories that it makes": (
+        {"app.py": "import os\nfrom pathlib import Path\nos.makedirs('a/b')\nPath('c').mkdir()\nopen('f', 'w').close()\n"
+                   "os.rename('f', 'g')\nos.system('touch h')\n"
+                   "if not all(map(os.path.exists, ['a', 'a/b', 'c', 'g', 'h'])) or not os.path.isdir('a') or not Path('c').is_dir():\n"
+                   "    import m_x\nif os.path.exists('i'):\n    import m_x\nimport m_a\n", "m_a.py": "", "m_x.py": ""},
+        ["app.py"]),
+    "hooks for entries of sys.path": (
+        {"app.py": "import os, sys\nfrom importlib.machinery import ModuleSpec\nclass Finder:\n    @classmethod\n    def hook(cls, path):\n"
+                   "        if path == 'm_hook':\n            return cls\n        raise ImportError\n    @classmethod\n"
+                   "    def find_spec(cls, name, target=None):\n        if name != 'm_space':\n            return None\n"
+                   "        spec = ModuleSpec(name, None, is_package=True)\n"
+                   "        spec.submodule_search_locations = [os.path.abspath('sp/m_space'), 'm_hook']\n        return spec\n"
+                   "sys.path_hooks.append(Finder.hook)\nsys.path.append('m_hook')\nimport m_space.m_inner\n",
+         "sp/m_space/m_inner.py": ""},
+        ["app.py"]),
     "a failing import": ({"app.py": "import m_a\nimport m_gone\n", "m_a.py": ""}, ["app.py"]),
 }
 
@@ -82,6 +133,11 @@ UNKNOWN = {
     "lines of a file": "import sys\nfor line in open('places'):\n    sys.path.append(line.strip())\nimport m_there\n",
     "a module that is written": "import pathlib\npathlib.Path('m_made.py').write_text('')\nimport m_made\n",
     "and by a file object": "with open('m_made.py', 'w') as file:\n    file.write('')\nimport m_made\n",
+    "a package that is made": "import os\nos.makedirs('m_made')\nprint('', file=open('m_made/__init__.py', 'w'))\nimport m_made\n",
+    "and by paths": "from pathlib import Path\nPath('m_made').mkdir()\n(Path('m_made') / '__init__.py').write_text('')\nimport m_made\n",
+    "a link": "import os\nos.symlink('lib1', 'm_made')\nimport m_made\n",
+    "what a process says that it installs":
+        "import subprocess, sys\nsubprocess.check_call([sys.executable, '-c', \"open('m_made.py', 'w')\", 'install'])\nimport m_made\n",
     "what is installed where it is missing":
         "import subprocess, sys\ntry:\n    import m_made\nexcept ImportError:\n"
         "    subprocess.check_call([sys.executable, '-c', \"open('m_made.py', 'w')\"])\n    import m_made\n",
@@ -213,6 +269,51 @@ def test_names_that_a_notebook_has(cohabit: str, tmp_path: Path) -> None:
     cell = {"cell_type": "code", "source": code, "metadata": {}, "outputs": [], "execution_count": None}
     (tmp_path / "nb.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
     assert "'m_gone'" in plan_of(cohabit, tmp_path, "nb.ipynb")["failure"]["error"]
+
+
+@pytest.mark.parametrize("cells, verdict", [
+    (["%%writefile mod_a.py\nx = 1", "from mod_a import x"], "unknown"), (["%cd sub", "import in_sub"], "sound"),
+    (["!echo 'x = 1' > mod_a.py", "import mod_a"], "unknown"), (["%pip install -q it", "import it_is"], "unknown"),
+    (["import sys\n!{sys.executable} -m pip install -q it", "import it_is"], "unknown"),
+    (["%%bash\npip install it", "import it_is"], "unknown"), (["!ls", "import it_is"], "unsound"), (["%cd gone", "import in_sub"], "unsound")])
+def test_what_a_notebook_brings_itself(cells: list[str], verdict: str, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "in_sub.py").write_text("")
+    (tmp_path / "nb.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": c, "metadata": {}, "outputs": [],
+                                                              "execution_count": None} for c in cells],
+                                                   "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    assert plan_of(cohabit, tmp_path, "nb.ipynb")["said"].strip().endswith(f": {verdict}")
+
+
+# (a program, the module that is missing behind it)
+OFFERED = [("from importlib.metadata import entry_points\nfor one in entry_points(group='m.plugins'):\n    one.load()\n", "m_plugin.gone"),
+           ("from importlib.metadata import entry_points\nall = entry_points()\n"
+            "for one in all.select(group='m.plugins') if hasattr(all, 'select') else all.get('m.plugins', []):\n    one.load()\n", "m_plugin.gone"),
+           ("from importlib.metadata import distribution\nfor one in distribution('m-plugin').entry_points:\n"
+            "    if one.name == 'bad':\n        one.load()\n", "m_plugin.gone"),
+           ("from importlib.metadata import entry_points\n[one] = entry_points(group='m.plugins', name='good')\n"
+            "if one.load() != 'it' or one.value != 'm_plugin:thing' or one.module != 'm_plugin':\n    import m_x\nimport m_gone\n", "m_gone"),
+           ("from importlib.metadata import metadata\nif metadata('m-plugin')['name'] != 'm-plugin':\n    import m_x\nimport m_gone\n", "m_gone"),
+           ("from importlib.metadata import distributions\nif any(one.metadata['Name'] == 'm-plugin' for one in distributions()):\n    import m_gone\n",
+            "m_gone"),
+           ("from importlib.metadata import Distribution\nif Distribution.from_name('m_plugin').version == '1.0':\n    import m_gone\n", "m_gone")]
+
+
+@pytest.mark.parametrize("text, missing", OFFERED)
+def test_what_distributions_offer(text: str, missing: str, cohabit: str, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=False)
+    site = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
+    write({"m_plugin.py": "thing = 'it'\n", "m_plugin-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: m-plugin\nVersion: 1.0\n",
+           "m_plugin-1.0.dist-info/RECORD": "m_plugin.py,,\n",
+           "m_plugin-1.0.dist-info/entry_points.txt": "[other]\nno = nothing\n\n[m.plugins]\n# a comment\ngood=m_plugin:thing\n"
+                                                      "bad = m_plugin.gone : thing [extra]\n"}, site)
+    (tmp_path / "app.py").write_text(text)
+    python = tmp_path / "env" / "bin" / "python"
+    real = subprocess.run([python, "app.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert f"No module named '{missing}'" in real.stderr
+    done = subprocess.run([cohabit, "doctor", tmp_path / "env", "app.py", "--plan", "plan.json"], cwd=tmp_path, capture_output=True, text=True)
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert f"No module named '{missing}'" in (plan["failure"] or {"error": ""})["error"], done.stdout
 
 
 # What setuptools wrote for namespaces before PEP 420: protobuf's was there until 3.20.

@@ -43,6 +43,12 @@ TEST_CASE("METADATA: headers end at a blank line, not inside a folded licence") 
   CHECK(headers.provides_extra == std::vector<std::string>{"y"});
 }
 
+TEST_CASE("RECORD: quoted names stay where they are when the rows move") {
+  std::vector<RecordRows> records;
+  for (int i = 0; i < 9; i++) records.push_back(parse_record("\"a, comma\",,\nb,,\n"));
+  for (const RecordRows& record : records) CHECK(record.rows[0].path == "a, comma");
+}
+
 TEST_CASE("RECORD: plain, quoted, incomplete and absent fields") {
   const RecordRows record =
       parse_record("a.py,sha256=x,12\r\n\"b,\"\"c\"\".so\",sha256=y,3\nd,,\ne\n\nf,h,-4\n\"open");

@@ -62,7 +62,7 @@ RecordRow plain_row(std::string_view line) {
 }
 
 // A row that starts with a quote; moves text behind it.
-RecordRow quoted_row(std::string_view& text, std::deque<std::string>& names) {
+RecordRow quoted_row(std::string_view& text, std::forward_list<std::string>& names) {
   std::string name;
   size_t at = 1;
   for (; at < text.size(); at++) {
@@ -72,7 +72,7 @@ RecordRow quoted_row(std::string_view& text, std::deque<std::string>& names) {
   }
   text.remove_prefix(std::min(at + 1, text.size()));
   RecordRow row = plain_row(take_line(text));
-  row.path = names.emplace_back(std::move(name));
+  row.path = names.emplace_front(std::move(name));
   return row;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +32,18 @@ struct RecordRow {
 };
 
 // Rows whose names are not quoted are views into the text. A quoted name may hold commas, quotes
-// and line breaks; it is unescaped into `names`. Rows beyond a million are left out.
+// and line breaks; it is unescaped into `names`. Rows beyond a million are left out. Moved and not
+// copied: libstdc++ copies a deque where a vector of it grows, and the rows would stay with the
+// old.
 struct RecordRows {
   std::vector<RecordRow> rows;
-  std::deque<std::string> names;
+  std::forward_list<std::string> names;  // newest first
+
+  RecordRows() = default;
+  RecordRows(RecordRows&&) = default;
+  RecordRows& operator=(RecordRows&&) = default;
+  RecordRows(const RecordRows&) = delete;
+  RecordRows& operator=(const RecordRows&) = delete;
 };
 RecordRows parse_record(std::string_view text);
 
