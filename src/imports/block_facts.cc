@@ -21,6 +21,15 @@ bool is_call_of(const Expr& expression, std::initializer_list<std::string_view> 
              functions.end();
 }
 
+// `importlib.import_module(x)`, `__import__(x)`
+bool imports_by_name(const Expr* expression) {
+  if (!expression || expression->kind == ExprKind::kLambda) return false;
+  if (expression->kind == ExprKind::kCall)
+    for (const char* name : {"import_module", "__import__"})
+      if (expression->items[0] && expression->items[0]->text == name) return true;
+  return std::any_of(expression->items.begin(), expression->items.end(), imports_by_name);
+}
+
 // `setattr(x, ...)`, where x is not the object that the function belongs to.
 bool gives_attribute(const Expr& expression) {
   if (!is_call_of(expression, {"setattr"})) return false;
@@ -182,6 +191,8 @@ void find_own(Block block, BlockFacts& facts, bool in_loop = false) {
     if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
     if (statement->kind == StmtKind::kImport || statement->kind == StmtKind::kImportFrom)
       facts.imports.push_back(statement);
+    facts.imports_by_name |=
+        std::any_of(statement->exprs.begin(), statement->exprs.end(), imports_by_name);
     facts.returns_value |= statement->kind == StmtKind::kReturn && !statement->exprs.empty() &&
                            statement->exprs[0] && statement->exprs[0]->kind != ExprKind::kNone;
     facts.returns |= statement->kind == StmtKind::kReturn;

@@ -32,6 +32,7 @@ struct BlockFacts {
   bool leaves_round = false;     // or a round of the loop
   std::vector<std::string_view> raises;  // the names of errors
   std::vector<const Stmt*> imports;      // not those of functions and classes in it
+  bool imports_by_name = false;          // likewise, of a name that is computed
   // With the value if it is one name and one value; not of functions and classes in it.
   struct Assigned {
     Place place;

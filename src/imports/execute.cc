@@ -215,7 +215,8 @@ void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why)
   frames_.back().may_return |= facts.returns_value;
   add_doubt(facts);
   // Only of a branch that could have loaded something a note is of worth.
-  if (std::none_of(facts.imports.begin(), facts.imports.end(),
+  if (!facts.imports_by_name &&
+      std::none_of(facts.imports.begin(), facts.imports.end(),
                    [this](const Stmt* statement) { return would_load(*statement); }))
     return;
   frames_.back().line = line;

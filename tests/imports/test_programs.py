@@ -109,12 +109,6 @@ PROGRAMS: dict[str, tuple[dict[str, str], list[str]]] = {
                    "def tell():\n    try:\n        try:\n            ask()\n        except OSError as error:\n            raise Own(error)\n"
                    "    except:\n        print('failed')\n        raise\ntell()\nimport m_a\n", "m_a.py": ""},
         ["app.py"]),
-    "directories that it makes": (
-        {"app.py": "import os\nfrom pathlib import Path\nos.makedirs('a/b')\nPath('c').mkdir()\nopen('f', 'w').close()\n"
-                   "os.rename('f', 'g')\nos.system('touch h')\n"
-                   "if not all(map(os.path.exists, ['a', 'a/b', 'c', 'g', 'h'])) or not os.path.isdir('a') or not Path('c').is_dir():\n"
-                   "    import m_x\nif os.path.exists('i'):\n    import m_x\nimport m_a\n", "m_a.py": "", "m_x.py": ""},
-        ["app.py"]),
     "hooks for entries of sys.path": (
         {"app.py": "import os, sys\nfrom importlib.machinery import ModuleSpec\nclass Finder:\n    @classmethod\n    def hook(cls, path):\n"
                    "        if path == 'm_hook':\n            return cls\n        raise ImportError\n    @classmethod\n"
@@ -154,6 +148,18 @@ def test_what_a_program_brings_itself_is_no_error(name: str, cohabit: str, tmp_p
     report = json.loads(done.stdout)
     assert [one["verdict"] for one in report["orders"]] == ["unknown"], done.stdout
     assert not [one for one in report["findings"] if one["severity"] == "error"]
+    assert subprocess.run([sys.executable, "app.py"], cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("make, there", [
+    ("os.makedirs('a/b')", "os.path.isdir('a')"), ("os.makedirs('a/b')", "os.path.exists('a/b')"), ("Path('c').mkdir()", "Path('c').is_dir()"),
+    ("open('f', 'w').close()", "os.path.isfile('f')"), ("open('f', 'w').close()\nos.rename('f', 'g')", "os.path.exists('g')"),
+    ("os.system('touch h')", "os.path.exists('h')"), ("subprocess.run(['touch', 'h'])", "os.path.exists('h')")])
+def test_what_a_program_makes_may_be_there(make: str, there: str, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(f"import os, subprocess\nfrom pathlib import Path\n{make}\nif not {there}:\n    import m_gone\n"
+                                     "if os.path.exists('i'):\n    import m_gone\n")
+    plan = plan_of(cohabit, tmp_path, "app.py")
+    assert plan["failure"] is None and [one["at"]["line"] for one in plan["undecided"]] == [4 + make.count("\n")], plan["said"]
     assert subprocess.run([sys.executable, "app.py"], cwd=tmp_path).returncode == 0
 
 
@@ -395,6 +401,8 @@ if number() > 11:
     from __future__ import annotations
 for _ in range(3):
     exec(os.readlink("/proc/self/exe"))  # noted
+for name in os.readlink("/proc/self/exe").split(":"):  # noted
+    __import__(name)
 @dataclasses.dataclass
 class Data:
     one: int = 1
