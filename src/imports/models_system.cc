@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "imports/models.h"
@@ -220,27 +221,35 @@ Ref path_abspath(I& in, Ref, const A& a) {
     return path ? in.string(normal(*path)) : in.opaque();
   });
 }
-// Its arguments may name what it makes, or say that it installs something.
-void note_argument(I& in, std::string_view word) {
-  in.may_install |= word == "install";
-  if (!word.empty() && word[0] != '-') in.note_made(word);
-}
-void note_arguments(I& in, std::string_view command) {
+void add_words(std::string_view command, std::vector<std::string_view>& words) {
   constexpr std::string_view kBetween = " \t\n;&|<>'\"()";
   for (size_t begin = 0; begin < command.size();) {
     const size_t end = std::min(command.find_first_of(kBetween, begin), command.size());
-    note_argument(in, command.substr(begin, end - begin));
+    if (end > begin) words.push_back(command.substr(begin, end - begin));
     begin = end + 1;
   }
 }
+// Its words may name what it makes, or say that it installs something. A word that is no path is
+// one only where something is made: `pip show torch` makes no torch.
 Ref start_process(I& in, Ref, const A& a) {
+  constexpr std::array<std::string_view, 11> kMakers = {
+      "cp", "git", "install", "ln", "mkdir", "mv", "rsync", "tar", "tee", "touch", "unzip"};
   in.processes_started++;
+  std::vector<std::string_view> words;
   for (Ref given : a.positional) {
-    if (const std::string_view* command = text_of(given)) note_arguments(in, *command);
-    if (const Sequence* words = sequence_of(given))
-      for (Ref word : words->items)
-        if (const std::string_view* text = text_of(word)) note_arguments(in, *text);
+    if (const std::string_view* command = text_of(given)) add_words(*command, words);
+    if (const Sequence* items = sequence_of(given))
+      for (Ref item : items->items)
+        if (const std::string_view* text = text_of(item)) add_words(*text, words);
   }
+  bool makes = false;
+  for (const std::string_view word : words) {
+    in.may_install |= word == "install";
+    makes |= std::find(kMakers.begin(), kMakers.end(), word.substr(word.rfind('/') + 1)) !=
+             kMakers.end();
+  }
+  for (const std::string_view word : words)
+    if (word[0] != '-' && (makes || word.find_first_of("./") != word.npos)) in.note_made(word);
   return in.opaque();
 }
 // A directory of this name, or a link; or what is moved or copied to it.

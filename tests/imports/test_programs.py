@@ -151,6 +151,12 @@ def test_what_a_program_brings_itself_is_no_error(name: str, cohabit: str, tmp_p
     assert subprocess.run([sys.executable, "app.py"], cwd=tmp_path).returncode == 0
 
 
+def test_a_process_that_names_a_module_brings_none(cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import m_gone'])\n"
+                                     "os.system('pip show m_gone')\nimport m_gone\n")
+    assert "'m_gone'" in plan_of(cohabit, tmp_path, "app.py")["failure"]["error"]
+
+
 @pytest.mark.parametrize("make, there", [
     ("os.makedirs('a/b')", "os.path.isdir('a')"), ("os.makedirs('a/b')", "os.path.exists('a/b')"), ("Path('c').mkdir()", "Path('c').is_dir()"),
     ("open('f', 'w').close()", "os.path.isfile('f')"), ("open('f', 'w').close()\nos.rename('f', 'g')", "os.path.exists('g')"),
