@@ -627,7 +627,7 @@ class Interpreter {
   bool returned_in_doubt_ = false;  // the function that ended last may have done so before
   std::unordered_map<std::string, uint32_t> missed_;  // modules; processes_started then
   std::set<std::string> written_;                     // files of Python, without directory and end
-  std::set<std::string> made_paths_;                      // absolute
+  std::set<std::string> made_paths_;                  // absolute
   bool has_shadows_ = false;       // files of the user's that are named as standard modules
   bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {
