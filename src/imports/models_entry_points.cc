@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "facts/python/requirement.h"
 #include "imports/models.h"
 
@@ -14,23 +15,17 @@ using A = Arguments;
 
 constexpr uint64_t kMostText = 1 << 20;
 
-std::string_view strip(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
 Instance* entry_point(I& in, std::string_view group, std::string_view name,
                       std::string_view value) {
   Instance* made = in.instance_of("EntryPoint");
   made->names["group"] = in.string(std::string(group));
   made->names["name"] = in.string(std::string(name));
   made->names["value"] = in.string(std::string(value));
-  const std::string_view target = strip(value.substr(0, value.find('[')));
+  const std::string_view target = trim(value.substr(0, value.find('[')));
   const size_t colon = target.find(':');
-  made->names["module"] = in.string(std::string(strip(target.substr(0, colon))));
-  made->names["attr"] = in.string(
-      colon == target.npos ? std::string() : std::string(strip(target.substr(colon + 1))));
+  made->names["module"] = in.string(std::string(trim(target.substr(0, colon))));
+  made->names["attr"] =
+      in.string(colon == target.npos ? std::string() : std::string(trim(target.substr(colon + 1))));
   made->open = true;
   return made;
 }
@@ -41,16 +36,16 @@ void add_entry_points(I& in, const Distribution& distribution, Sequence& all) {
   if (!text) return;
   std::string_view rest = *text, group;
   while (!rest.empty()) {
-    const std::string_view line = strip(rest.substr(0, rest.find('\n')));
+    const std::string_view line = trim(rest.substr(0, rest.find('\n')));
     rest.remove_prefix(
         std::min(rest.size(), rest.find('\n') == rest.npos ? rest.size() : rest.find('\n') + 1));
     if (line.empty() || line[0] == '#') continue;
     const size_t sign = line.find('=');
     if (line.front() == '[' && line.back() == ']')
-      group = strip(line.substr(1, line.size() - 2));
+      group = trim(line.substr(1, line.size() - 2));
     else if (sign != line.npos)
       all.items.push_back(
-          entry_point(in, group, strip(line.substr(0, sign)), strip(line.substr(sign + 1))));
+          entry_point(in, group, trim(line.substr(0, sign)), trim(line.substr(sign + 1))));
   }
 }
 
