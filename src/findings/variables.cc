@@ -22,11 +22,14 @@ constexpr std::string_view kTable =
 #include "data/variables.inc"
     ;
 constexpr std::string_view kPrefixes[] = {
-    "CUDA_",   "CUDNN_", "CUBLAS_", "NCCL_", "PYTORCH_", "TORCH_", "TF_",  "XLA_", "JAX_", "FLAGS_",
-    "TRITON_", "CUPY_",  "CT2_",    "ORT_",  "OMP_",     "GOMP_",  "KMP_", "MKL_", "LD_"};
+    "CUDA_",   "CUDNN_",    "CUBLAS_",        "NCCL_",       "PYTORCH_", "TORCH_",    "TF_",
+    "XLA_",    "JAX_",      "FLAGS_",         "TRITON_",     "CUPY_",    "CT2_",      "ORT_",
+    "OMP_",    "GOMP_",     "KMP_",           "MKL_",        "LD_",      "OPENBLAS_", "NUMEXPR_",
+    "VECLIB_", "CUBLASLT_", "TORCHINDUCTOR_", "TORCHDYNAMO_"};
 constexpr size_t kMaxSearched = 32;
 constexpr size_t kMaxDistance = 2;
-constexpr size_t kLongName = 12;  // shorter ones may differ by one letter only
+constexpr size_t kLongName = 12;    // shorter ones may differ by one letter only
+constexpr size_t kTellingName = 9;  // shorter ones are near to too many others
 
 // The words under which a variable may stand in a file.
 std::vector<std::string> words_of(const std::string& name) {
@@ -184,9 +187,18 @@ bool stands_in_package(const Tree& tree, const Interpreter& interpreter,
 }
 
 bool looks_like_framework_variable(std::string_view name) {
-  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
-    return name.starts_with(prefix) && name.size() > prefix.size();
-  });
+  const bool has_prefix =
+      std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
+        return name.starts_with(prefix) && name.size() > prefix.size();
+      });
+  // PYTHONPATHS, CUBA_VISIBLE_DEVICES: where the first letters say nothing, one letter only.
+  const auto is_near = [&](const KnownVariable& known) {
+    const size_t longer = std::max(name.size(), known.name.size());
+    const size_t shorter = std::min(name.size(), known.name.size());
+    return longer - shorter <= 1 && shorter >= kTellingName && !known.name.ends_with('*') &&
+           edit_distance(name, known.name) == 1;
+  };
+  return has_prefix || std::any_of(known_variables().begin(), known_variables().end(), is_near);
 }
 
 SetVariables judge_variables(const EnvironmentCase& examined, const VariableMap& variables) {

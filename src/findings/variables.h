@@ -26,7 +26,8 @@ bool stands_in_file(const Tree& tree, const std::string& path, std::string_view 
 bool stands_in_package(const Tree& tree, const Interpreter& interpreter,
                        const std::vector<std::string_view>& files, std::string_view word);
 
-// "XLA_", "NCCL_": a variable of that name is meant for a framework.
+// "XLA_", "NCCL_", or the name is that of one that is known but for a letter: a variable that is
+// meant for a framework, or for what lies below one.
 bool looks_like_framework_variable(std::string_view name);
 
 // What is set here and concerns frameworks.

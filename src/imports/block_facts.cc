@@ -116,7 +116,10 @@ std::optional<BlockFacts::Place> place_of(const Expr& expression) {
 }
 
 void add_assigned(const Expr& target, const Expr* value, BlockFacts& facts) {
-  if (const auto place = place_of(target)) facts.assigned.push_back({*place, value});
+  if (const auto place = place_of(target))
+    facts.assigned.push_back({*place, value});
+  else if (target.kind == ExprKind::kAttribute || target.kind == ExprKind::kSubscript)
+    facts.assigned_within.push_back({&target, value});
   if (target.kind == ExprKind::kTuple || target.kind == ExprKind::kList)
     for (const Expr* item : target.items) add_assigned(*item, nullptr, facts);
 }
@@ -129,8 +132,11 @@ void add_collected(const Stmt& statement, BlockFacts& facts) {
     for (const Expr* expression : statement.exprs)
       if (expression && expression->kind == ExprKind::kSubscript) add(*expression->items[0], false);
   if (statement.kind == StmtKind::kExpression && statement.exprs[0]->kind == ExprKind::kCall &&
-      statement.exprs[0]->items[0]->kind == ExprKind::kAttribute)
-    add(*statement.exprs[0]->items[0]->items[0], false);
+      statement.exprs[0]->items[0]->kind == ExprKind::kAttribute) {
+    const Expr& method = *statement.exprs[0]->items[0];
+    add(*method.items[0], false);
+    if (method.text == "update") facts.assigned_within.push_back({method.items[0], nullptr});
+  }
   if (statement.kind == StmtKind::kAugmented) add(*statement.exprs[0], true);
   const size_t targets = statement.kind == StmtKind::kAssign      ? statement.exprs.size() - 1
                          : statement.kind == StmtKind::kAugmented ? 1

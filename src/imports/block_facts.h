@@ -39,6 +39,12 @@ struct BlockFacts {
     const Expr* value;
   };
   std::vector<Assigned> assigned;
+  // The same of what is no name and no attribute of one: `a.b.c = 1`, `a["b"] = 1`, `a[0] += 1`.
+  struct AssignedWithin {
+    const Expr* target;  // an attribute or a subscript; any of its items: `a.update(...)`: a
+    const Expr* value;   // null: not known
+  };
+  std::vector<AssignedWithin> assigned_within;
   // A name that stands where something is put into what it is (`x.append(1)`, `x[1] = 2`), or that
   // counts (`x += 1`); in the order of the text, not of functions and classes in it.
   struct Collected {

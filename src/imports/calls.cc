@@ -491,6 +491,7 @@ bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
       break;
     default:
       effects_++;
+      let_out(value);
       return true;
   }
   Ref& place = (*names)[name];
@@ -552,6 +553,7 @@ Ref Interpreter::call_model(const Model& model, const Arguments& arguments) {
   const bool doubted = (model.self && model.self->doubted) ||
                        std::any_of(arguments.positional.begin(), arguments.positional.end(),
                                    [](Ref argument) { return argument->doubted; });
+  if (result && result->type == Type::kOpaque) let_out(arguments);
   if (!result || !doubted) return result;
   // A match of a regular expression, made of the text.
   if (auto* match = as<Instance>(result, Type::kInstance); match && match->of->name == "Match")
@@ -572,6 +574,7 @@ void Interpreter::hand_over(const Arguments& arguments) {
   };
   for (Ref value : arguments.positional) open(value);
   for (const auto& [name, value] : arguments.keywords) open(value);
+  let_out(arguments);
 }
 
 Ref Interpreter::call_opaque(Opaque* callee, const Arguments& arguments) {
@@ -853,7 +856,9 @@ Ref Interpreter::construct_builtin(Class* type, const Arguments& arguments, bool
   const ModelRow* model = find_model(type->name, "__new__");
   if (!model) return nullptr;
   *done = true;
-  return unless_generator_raised(model->function(*this, type, arguments));
+  Ref result = unless_generator_raised(model->function(*this, type, arguments));
+  if (result && result->type == Type::kOpaque) let_out(arguments);
+  return result;
 }
 
 }  // namespace cohabit::python

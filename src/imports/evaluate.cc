@@ -386,7 +386,8 @@ Ref Interpreter::evaluate_bool(const Expr& expression) {
     const auto decided = truth(value);
     if (decided && *decided == wanted) {
       // Opaque or True: whatever the first part is, the whole is true.
-      return sure || !wanted ? value : true_;
+      if (sure || !wanted) return value;
+      return value->doubted ? opaque_ : true_;
     }
     if (!decided) {
       sure = false;

@@ -28,11 +28,32 @@ bool is_model(Ref value, std::string_view name) {
 }
 
 // What stands in an object itself.
-Ref own_value(Ref object, std::string_view name) {
-  if (auto* instance = as<Instance>(object, Type::kInstance)) return instance->names.get(name);
-  if (auto* module = as<Module>(object, Type::kModule)) return module->names.get(name);
-  if (auto* type = as<Class>(object, Type::kClass)) return type->names.get(name);
+// Where the attribute's value stands; null: it has none of its own.
+Ref* own_place(Ref object, std::string_view name) {
+  if (auto* instance = as<Instance>(object, Type::kInstance)) return instance->names.find(name);
+  if (auto* module = as<Module>(object, Type::kModule)) return module->names.find(name);
+  if (auto* type = as<Class>(object, Type::kClass)) return type->names.find(name);
   return nullptr;
+}
+
+Ref own_value(Ref object, std::string_view name) {
+  const Ref* place = own_place(object, name);
+  return place ? *place : nullptr;
+}
+
+// Likewise of the item under a constant.
+Ref* item_place(Ref object, const Expr& key) {
+  const bool is_number = key.kind == ExprKind::kInteger;
+  if (!is_number && key.kind != ExprKind::kString) return nullptr;
+  if (auto* dict = as<Dict>(object, Type::kDict)) {
+    Int number(Type::kInt, key.integer);
+    Str text(Type::kStr, key.text);
+    return dict->items.find(is_number ? static_cast<Ref>(&number) : &text);
+  }
+  auto* list = as<Sequence>(object, Type::kList);
+  if (!list || !is_number || key.integer < 0) return nullptr;
+  const auto at = static_cast<size_t>(key.integer);
+  return at < list->items.size() ? &list->items[at] : nullptr;
 }
 
 }  // namespace
@@ -181,8 +202,12 @@ Flow Interpreter::execute(const Stmt& statement) {
 // What a name, or an attribute of one, is now, without running anything. Null: not known.
 Ref Interpreter::value_named(const Expr& expression) {
   if (expression.kind == ExprKind::kName) return find_name(expression.text);
-  Ref owner = expression.kind == ExprKind::kAttribute ? value_named(*expression.items[0]) : nullptr;
-  return owner ? own_value(owner, expression.text) : nullptr;
+  const bool is_item = expression.kind == ExprKind::kSubscript;
+  if (!is_item && expression.kind != ExprKind::kAttribute) return nullptr;
+  Ref owner = value_named(*expression.items[0]);
+  if (!owner || !is_item) return owner ? own_value(owner, expression.text) : nullptr;
+  const Ref* place = item_place(owner, *expression.items[1]);
+  return place ? *place : nullptr;
 }
 
 // A function of a module often gives names to that module: mxnet's setattr(module, ...), in a
@@ -325,9 +350,7 @@ void Interpreter::forget_collected(Block block, bool only_empty) {
       open_if_empty(value);
       continue;
     }
-    for (const Type type : {Type::kList, Type::kSet})
-      if (auto* items = as<Sequence>(value, type)) items->open = true;
-    if (auto* items = as<Dict>(value, Type::kDict)) items->open_all();
+    open(value);
   }
 }
 
@@ -381,6 +404,7 @@ void Interpreter::skip(Block block, uint32_t line, std::string_view why, bool on
   guess_names(block);
   forget_collected(block, only_empty);
   doubt_assigned(block);
+  may_run_calls(block);
 }
 
 namespace {
@@ -413,11 +437,43 @@ void Interpreter::doubt_assigned(Block block) {
     Ref other = doubt(value);
     if (other != value) set_at(place, other);
   }
+  for (const auto& assigned : blocks_.of(block).assigned_within) doubt_within(assigned);
+}
+
+void Interpreter::doubt_within(const BlockFacts::AssignedWithin& assigned) {
+  const Expr& target = *assigned.target;
+  const bool is_attribute = target.kind == ExprKind::kAttribute;
+  const bool is_item = target.kind == ExprKind::kSubscript;
+  if (!assigned.value || (!is_attribute && !is_item)) doubt_items(value_named(target));
+  if (!is_attribute && !is_item) return;
+  Ref owner = value_named(*target.items[0]);
+  if (!owner || owner == sys_modules_ || owner == environment_) return;
+  Ref* place = is_item ? item_place(owner, *target.items[1]) : own_place(owner, target.text);
+  if (place && !(*place)->doubted && !is_constant(assigned.value, *place)) *place = doubt(*place);
+  const bool is_constant_key = is_item && (target.items[1]->kind == ExprKind::kInteger ||
+                                           target.items[1]->kind == ExprKind::kString);
+  if (is_item && !place && !is_constant_key) doubt_items(owner);
+}
+
+// Any of them may be another one by now. Of many, programs look for what they know to be there.
+void Interpreter::doubt_items(Ref container) {
+  constexpr size_t kMost = 64;
+  if (!container || container == sys_modules_ || container == environment_) return;
+  if (auto* list = as<Sequence>(container, Type::kList); list && list->items.size() <= kMost)
+    for (Ref& item : list->items) item = doubt(item);
+  auto* dict = as<Dict>(container, Type::kDict);
+  if (!dict || dict->items.size() > kMost || dict->variables_of) return;
+  for (const auto& [key, value] : dict->items)
+    if (Ref other = doubt(value); other != value) *dict->items.find(key) = other;
 }
 
 Ref Interpreter::value_at(const BlockFacts::Place& place) {
-  return place.owner.empty() ? find_name(place.name)
-                             : own_value(find_name(place.owner), place.name);
+  if (place.owner.empty()) return find_name(place.name);
+  Ref owner = find_name(place.owner);
+  if (Ref value = own_value(owner, place.name)) return value;
+  auto* instance = as<Instance>(owner, Type::kInstance);
+  Ref of_class = instance ? class_attribute(instance->of, place.name) : nullptr;
+  return of_class && is_data(of_class) ? of_class : nullptr;
 }
 
 void Interpreter::set_at(const BlockFacts::Place& place, Ref value) {
@@ -926,6 +982,9 @@ Flow Interpreter::execute_class(const Stmt& statement) {
   frames_.pop_back();
   if (flow == Flow::kRaise) return flow;
   type->names = std::move(body->own);
+  if (is_standard(type->module))
+    for (const ModelRow* row : models_of(fmt::format("{}.{}", type->module->spec.name, type->name)))
+      type->names[last_of(row->name)] = make<Model>(row->name, row->function);
   if (!tell_names(type)) return Flow::kRaise;
   for (Class* base : type->bases) {
     Ref hook = class_attribute(base, "__init_subclass__");
@@ -1088,6 +1147,7 @@ void Interpreter::bind(std::string_view name, Ref value) {
 }
 
 bool Interpreter::unpack(const Expr& target, Ref value) {
+  if (value->type == Type::kInstance) let_out(value);  // a namedtuple: what is in it is not found
   value = iterated(value);
   if (!value) return false;
   const auto items = elements(value);

@@ -175,6 +175,8 @@ class Interpreter {
                            size_t left_out = 0);
   // f(*positional, **keywords); values that are no tuple and no dictionary give nothing.
   Arguments unpacked(Ref positional, Ref keywords);
+  // It is given to code that is not followed, which may call what is the program's own in it.
+  void let_out(Ref value);
   // What a coroutine gives, whose body is run for that, or a task that was.
   Ref await(Instance* value);
   bool has_ended() const { return ended_.has_value(); }
@@ -345,6 +347,8 @@ class Interpreter {
   void doubt_assigned(Block block);
   Ref value_at(const BlockFacts::Place& place);
   void set_at(const BlockFacts::Place& place, Ref value);
+  void doubt_within(const BlockFacts::AssignedWithin& assigned);
+  void doubt_items(Ref container);
   void add_doubt(const BlockFacts& skipped);
   bool forgive_exit();
   bool forgive_operand();
@@ -454,6 +458,17 @@ class Interpreter {
   Str* text_of_instance(Class* type, const Arguments& arguments);
   // An instance of a subclass of str as that text, where its class has none of these methods.
   Ref plain_text(Ref value, std::initializer_list<std::string_view> methods);
+
+  // callbacks.cc
+  struct LetOut;
+  bool is_own_code(const Module* module) const;
+  void open(Ref container);
+  void let_out(const Arguments& arguments);
+  void let_out(Ref value, LetOut& out);
+  void let_out_methods(Class* type, Instance* self, LetOut& out, int depth = 0);
+  void may_run(Function* function, Ref self, LetOut& out);
+  void may_run(const Expr& call, LetOut& out);
+  void may_run_calls(Block skipped);
 
   // data_classes.cc
   // `init`: the class's own before it was decorated, which stays; null: none.
@@ -628,6 +643,7 @@ class Interpreter {
   std::unordered_map<std::string, uint32_t> missed_;  // modules; processes_started then
   std::set<std::string> written_;                     // files of Python, without directory and end
   std::set<std::string> made_paths_;                  // absolute
+  bool has_own_code_ = false;      // a module of the program's own has run, from a file
   bool has_shadows_ = false;       // files of the user's that are named as standard modules
   bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {

@@ -69,8 +69,10 @@ Ref model_getattr(I& in, Ref, const A& a) {
   const std::string_view* name = text_of(a.get(1));
   if (!a.get(0) || !name) {
     // A method of it, and what that may fill (lazy_loader reads a stub so, by an ast.NodeVisitor).
-    if (auto* instance = as<Instance>(a.get(0), Type::kInstance))
+    if (auto* instance = as<Instance>(a.get(0), Type::kInstance)) {
       for (const auto& [attribute, value] : instance->names) open_if_empty(value);
+      in.let_out(instance);
+    }
     return in.opaque();
   }
   bool raised = false;

@@ -258,6 +258,27 @@ Ref make_path(I& in, Ref, const A& a) {
   if (const std::string_view* path = text_of(a.get(At))) in.note_made(*path);
   return in.opaque();
 }
+// What an archive holds is put below a directory, the current one if none is said.
+template <size_t At>
+Ref unpack(I& in, Ref, const A& a) {
+  Ref place = a.get(At, "path");
+  if (!place) place = a.get(At, "extract_dir");
+  const bool is_said = place && place->type != Type::kNone;
+  if (const std::string_view* path = text_of(place))
+    in.note_made(*path);
+  else if (!is_said && in.working_directory)
+    in.note_made(*in.working_directory);
+  return in.opaque();
+}
+// tarfile.open
+Ref tar_open(I& in, Ref, const A&) {
+  const auto* module = as<Module>(in.loaded_module("tarfile"), Type::kModule);
+  auto* type = module ? as<Class>(module->names.get("TarFile"), Type::kClass) : nullptr;
+  if (!type) return in.opaque();
+  auto* archive = in.make<Instance>(type);
+  archive->open = archive->unseen = true;
+  return archive;
+}
 Ref path_make(I& in, Ref self, const A&) {
   if (const std::string_view* path = text_of(self)) in.note_made(*path);
   return in.none();
@@ -676,6 +697,12 @@ constexpr ModelRow kRows[] = {
     {"shutil.copyfile", make_path<1>},
     {"shutil.copytree", make_path<1>},
     {"shutil.move", make_path<1>},
+    {"shutil.unpack_archive", unpack<1>},
+    {"tarfile.TarFile.open", tar_open},
+    {"tarfile.TarFile.extract", unpack<1>},
+    {"tarfile.TarFile.extractall", unpack<0>},
+    {"zipfile.ZipFile.extract", unpack<1>},
+    {"zipfile.ZipFile.extractall", unpack<0>},
     {"Path.mkdir", path_make},
     {"Path.symlink_to", path_make},
     {"Path.hardlink_to", path_make},

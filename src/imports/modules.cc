@@ -550,6 +550,7 @@ Ref Interpreter::run_file(Module* module) {
   // A module runs with a budget of its own, also when a function imports it.
   const uint64_t limit = step_limit_, before = steps_;
   step_limit_ = 0;
+  has_own_code_ |= !module->spec.path.empty() && is_own_code(module);
   frames_.push_back({scope, 0, nullptr});
   module_depth_++;
   const Flow flow = execute(module->syntax->module());

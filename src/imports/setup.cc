@@ -363,6 +363,7 @@ void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
     dict->items[key] = value;
   } else {
     dict->open_all();
+    let_out(value);  // nobody finds it there
   }
   const std::string_view* name = text_of(key);
   if (name && dict->variables_of) set_variable(*dict->variables_of, *name, value);
