@@ -151,6 +151,12 @@ const KnownVariable* nearest_known(const EnvironmentCase& examined, const std::s
   return nearest;
 }
 
+std::string without_blanks(std::string_view name) {
+  std::string letters(name);
+  std::erase(letters, '_');
+  return letters;
+}
+
 }  // namespace
 
 const std::vector<KnownVariable>& known_variables() {
@@ -191,12 +197,14 @@ bool looks_like_framework_variable(std::string_view name) {
       std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
         return name.starts_with(prefix) && name.size() > prefix.size();
       });
-  // PYTHONPATHS, CUBA_VISIBLE_DEVICES: where the first letters say nothing, one letter only.
+  // PYTHONPATHS, CUBA_VISIBLE_DEVICES: where the first letters say nothing, one letter only. Not
+  // PYTHON_HOME, which is a name that programs have for something else.
   const auto is_near = [&](const KnownVariable& known) {
     const size_t longer = std::max(name.size(), known.name.size());
     const size_t shorter = std::min(name.size(), known.name.size());
     return longer - shorter <= 1 && shorter >= kTellingName && !known.name.ends_with('*') &&
-           edit_distance(name, known.name) == 1;
+           edit_distance(name, known.name) == 1 &&
+           edit_distance(without_blanks(name), without_blanks(known.name)) == 1;
   };
   return has_prefix || std::any_of(known_variables().begin(), known_variables().end(), is_near);
 }

@@ -124,9 +124,16 @@ void add_assigned(const Expr& target, const Expr* value, BlockFacts& facts) {
     for (const Expr* item : target.items) add_assigned(*item, nullptr, facts);
 }
 
+bool removes(std::string_view method) {
+  static constexpr std::string_view kMethods[] = {"clear",   "discard", "pop",
+                                                  "popitem", "popleft", "remove"};
+  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+}
+
 void add_collected(const Stmt& statement, BlockFacts& facts) {
-  const auto add = [&](const Expr& expression, bool counts) {
-    if (const auto place = place_of(expression)) facts.collected.push_back({*place, counts});
+  const auto add = [&](const Expr& expression, bool counts, bool removes = false) {
+    if (const auto place = place_of(expression))
+      facts.collected.push_back({*place, counts, removes});
   };
   if (statement.kind == StmtKind::kAssign)
     for (const Expr* expression : statement.exprs)
@@ -134,10 +141,14 @@ void add_collected(const Stmt& statement, BlockFacts& facts) {
   if (statement.kind == StmtKind::kExpression && statement.exprs[0]->kind == ExprKind::kCall &&
       statement.exprs[0]->items[0]->kind == ExprKind::kAttribute) {
     const Expr& method = *statement.exprs[0]->items[0];
-    add(*method.items[0], false);
+    add(*method.items[0], false, removes(method.text));
     if (method.text == "update") facts.assigned_within.push_back({method.items[0], nullptr});
   }
   if (statement.kind == StmtKind::kAugmented) add(*statement.exprs[0], true);
+  if (statement.kind == StmtKind::kDelete)
+    for (const Expr* expression : statement.exprs)
+      if (expression && expression->kind == ExprKind::kSubscript)
+        add(*expression->items[0], false, true);
   const size_t targets = statement.kind == StmtKind::kAssign      ? statement.exprs.size() - 1
                          : statement.kind == StmtKind::kAugmented ? 1
                                                                   : 0;

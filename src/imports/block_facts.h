@@ -50,6 +50,7 @@ struct BlockFacts {
   struct Collected {
     Place place;
     bool counts;
+    bool removes;  // something is taken out: `x.pop()`, `del x[1]`
   };
   std::vector<Collected> collected;
   // Attributes that are given to what these expressions are (`a.b.c = 1`, `setattr(a.b, "c", 1)`,

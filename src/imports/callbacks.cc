@@ -4,6 +4,8 @@
 // more.
 #include <algorithm>
 #include <array>
+#include <unordered_set>
+#include <utility>
 
 #include "imports/interpreter.h"
 #include "imports/module_name.h"
@@ -11,8 +13,10 @@
 namespace cohabit::python {
 namespace {
 
-constexpr int kDeepest = 4;          // objects in objects, functions that functions call
-constexpr size_t kMostValues = 100;  // that are looked at
+constexpr int kDeepest = 12;  // objects in objects, functions that functions call
+constexpr size_t kMostWork =
+    3'000;  // calls and values that are looked at, of what is given at once
+constexpr uint64_t kMostWorkOfAll = 2'000'000;
 
 bool fills(std::string_view method) {
   static constexpr std::array<std::string_view, 8> kMethods = {
@@ -55,38 +59,57 @@ void add_declared(Block block, Scope& scope) {
 
 // What is out already is not looked at again.
 struct Interpreter::LetOut {
-  std::vector<const Value*> seen;
+  std::unordered_set<const void*> seen;
+  size_t left = kMostWork;
   int depth = 0;
-  bool is_new(const Value* value) {
-    if (depth > kDeepest || seen.size() >= kMostValues) return false;
-    if (std::find(seen.begin(), seen.end(), value) != seen.end()) return false;
-    seen.push_back(value);
-    return true;
+  bool only_empty = false;  // of a branch that runs once or not at all, see forget_collected
+  bool is_new(const void* value) {
+    if (depth > kDeepest || left == 0) return false;
+    left--;
+    return seen.insert(value).second;
   }
+  bool spend() { return left > 0 && left-- > 0; }
 };
 
-void Interpreter::open(Ref value) {
-  if (!value || value == sys_modules_ || value == environment_) return;
-  if (auto* items = as<Dict>(value, Type::kDict)) items->open_all();
-  for (const Type type : {Type::kList, Type::kSet})
-    if (auto* items = as<Sequence>(value, type)) items->open = true;
-}
-
-bool Interpreter::is_own_code(const Module* module) const {
-  return module && !is_standard(module) && !is_installed(module);
+// All work of this kind, of a program that hands over much and often.
+bool Interpreter::may_let_out() {
+  if (!has_own_code_ || frames_.empty() || exhausted()) return false;
+  if (let_out_work_ < kMostWorkOfAll) return true;
+  if (!std::exchange(let_out_is_over_, true))
+    plan_.problems.emplace_back(
+        "the program gives its own code to other code so often that what that may do is not "
+        "followed "
+        "to the end");
+  return false;
 }
 
 void Interpreter::let_out(const Arguments& arguments) {
-  if (!has_own_code_) return;
+  if (!may_let_out()) return;
   LetOut out;
   for (Ref value : arguments.positional) let_out(value, out);
   for (const auto& [name, value] : arguments.keywords) let_out(value, out);
+  let_out_work_ += kMostWork - out.left;
 }
 
 void Interpreter::let_out(Ref value) {
-  if (!has_own_code_) return;
+  if (!may_let_out()) return;
   LetOut out;
   let_out(value, out);
+  let_out_work_ += kMostWork - out.left;
+}
+
+// What a model was given that has not told all: it calls functions, and looks into nothing.
+void Interpreter::let_out_code(const Arguments& arguments) {
+  if (!may_let_out()) return;
+  LetOut out;
+  const auto let = [&](Ref value) {
+    if (value->type == Type::kFunction || value->type == Type::kMethod ||
+        value->type == Type::kModel || value->type == Type::kIterator)
+      let_out(value, out);
+  };
+  for (Ref value : arguments.positional) let(value);
+  for (const auto& [name, value] : arguments.keywords) let(value);
+  let_out_work_ += kMostWork - out.left;
 }
 
 void Interpreter::let_out(Ref value, LetOut& out) {
@@ -94,7 +117,7 @@ void Interpreter::let_out(Ref value, LetOut& out) {
     case Type::kFunction: {
       auto* function = static_cast<Function*>(value);
       if (!out.is_new(value)) return;
-      if (is_own_code(function->module)) return may_run(function, nullptr, out);
+      if (is_own_code(function->module)) return may_run(function, {}, out);
       // One of a library may call what it was made around.
       out.depth++;
       if (function->outer)
@@ -106,14 +129,22 @@ void Interpreter::let_out(Ref value, LetOut& out) {
       auto* method = static_cast<Method*>(value);
       auto* function = as<Function>(method->function, Type::kFunction);
       if (function && is_own_code(function->module) && out.is_new(value))
-        may_run(function, method->self, out);
+        may_run(function, Arguments(arena_, {method->self}), out);
       return;
     }
     case Type::kModel: {  // `items.append`
       const auto* method = static_cast<const Model*>(value);
-      if (method->self && fills(last_of(method->name))) open(method->self);
+      if (method->self && fills(last_of(method->name))) fill(method->self, out);
       return;
     }
+    case Type::kIterator: {
+      auto* generator = static_cast<Iterator*>(value);
+      if (generator->function && is_own_code(generator->function->module) && out.is_new(value))
+        may_run(generator->function, generator->arguments, out);
+      return;
+    }
+    case Type::kClass:
+      return let_out_methods(static_cast<Class*>(value), nullptr, out);
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(value);
       if (!out.is_new(value)) return;
@@ -128,8 +159,9 @@ void Interpreter::let_out(Ref value, LetOut& out) {
     case Type::kList:
     case Type::kSet: {
       if (!out.is_new(value)) return;
+      const List& items = static_cast<Sequence*>(value)->items;
       out.depth++;
-      for (Ref item : List(static_cast<Sequence*>(value)->items)) let_out(item, out);
+      for (size_t i = 0; i < items.size() && out.spend(); i++) let_out(items[i], out);
       out.depth--;
       return;
     }
@@ -137,7 +169,8 @@ void Interpreter::let_out(Ref value, LetOut& out) {
       auto* dict = static_cast<Dict*>(value);
       if (dict == sys_modules_ || dict->variables_of || !out.is_new(value)) return;
       out.depth++;
-      for (const auto& [key, item] : dict->items) let_out(item, out);
+      for (const auto& [key, item] : dict->items)
+        if (out.spend()) let_out(item, out);
       out.depth--;
       return;
     }
@@ -147,17 +180,28 @@ void Interpreter::let_out(Ref value, LetOut& out) {
 }
 
 // The methods of the program's own classes: whoever has the object may call them.
-void Interpreter::let_out_methods(Class* type, Instance* self, LetOut& out, int depth) {
-  if (depth > kDeepest || !is_own_code(type->module)) return;
-  for (const auto& [name, value] : type->names)
-    if (auto* function = as<Function>(value, Type::kFunction);
-        function && is_own_code(function->module) && out.is_new(function))
-      may_run(function, function->binding == Function::kPlain ? self : nullptr, out);
-  for (Class* base : type->bases) let_out_methods(base, self, out, depth + 1);
+void Interpreter::let_out_methods(Class* type, Instance* self, LetOut& out) {
+  if (!is_own_code(type->module) || !out.is_new(type)) return;
+  for (const auto& [name, value] : type->names) {
+    auto* function = as<Function>(value, Type::kFunction);
+    if (!function || !is_own_code(function->module) || !out.is_new(function)) continue;
+    Arguments arguments(arena_);
+    if (self && function->binding == Function::kPlain) arguments.positional.push_back(self);
+    may_run(function, arguments, out);
+  }
+  out.depth++;
+  for (Class* base : type->bases) let_out_methods(base, self, out);
+  out.depth--;
 }
 
-void Interpreter::may_run(Function* function, Ref self, LetOut& out) {
-  if (frames_.empty() || exhausted()) return;
+// May hold more than is known.
+void Interpreter::fill(Ref container, const LetOut& out) {
+  if (!container || container == sys_modules_ || container == environment_) return;
+  out.only_empty ? open_if_empty(container) : open_all(container);
+}
+
+// Parameters that are not given have what they have by themselves.
+void Interpreter::may_run(Function* function, const Arguments& given, LetOut& out) {
   const Block body = function->statement && function->syntax
                          ? function->syntax->body_of(*function->statement)
                          : Block();
@@ -166,22 +210,31 @@ void Interpreter::may_run(Function* function, Ref self, LetOut& out) {
   scope->outer = function->outer;
   scope->owner = function->owner;
   add_declared(body, *scope.get());
-  for (const Parameter& parameter : function->parameters)
-    if (!parameter.name.empty()) scope->own[parameter.name] = opaque_;
+  size_t position = 0;
+  for (size_t i = 0; i < function->parameters.size(); i++) {
+    const Parameter& parameter = function->parameters[i];
+    const bool is_plain = parameter.kind == Parameter::kPositional;
+    const bool is_one = is_plain || parameter.kind == Parameter::kKeywordOnly;
+    Ref value = is_one ? given.get(is_plain ? position++ : SIZE_MAX, parameter.name) : nullptr;
+    if (!value && is_one) value = function->defaults[i];
+    if (!parameter.name.empty()) scope->own[parameter.name] = value ? value : opaque_;
+  }
+  if (!given.positional.empty()) scope->self = given.positional[0];
   const auto is_declared = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   const BlockFacts& facts = blocks_.of(body);
   for (const auto& [place, value] : facts.assigned)
-    if (place.owner.empty() && !is_declared(scope->globals, place.name) &&
-        !is_declared(scope->nonlocals, place.name))
+    if (place.owner.empty() && !scope->own.contains(place.name) &&
+        !is_declared(scope->globals, place.name) && !is_declared(scope->nonlocals, place.name))
       scope->own[place.name] = opaque_;
-  if (self && !function->parameters.empty()) scope->own[function->parameters[0].name] = self;
   frames_.push_back({scope.get(), function->statement ? function->statement->line : 0});
   expect_names(facts);
-  forget_collected(body);
+  forget_collected(body, out.only_empty);
   doubt_assigned(body);
-  for (const auto& [place, value] : facts.assigned) open(value_at(place));
+  for (const auto* names : {&scope->globals, &scope->nonlocals})
+    for (const std::string_view name : *names)
+      if (Ref value = find_name(name)) bind(name, doubt_replaced(value));
   const auto go_on = [&](const Expr& call) { may_run(call, out); };
   out.depth++;
   if (function->lambda)
@@ -192,40 +245,90 @@ void Interpreter::may_run(Function* function, Ref self, LetOut& out) {
   frames_.pop_back();
 }
 
-// What a call in such code fills, and what it calls: functions of the program's own, and of the
-// standard library what an object calls of itself (a thread that stops).
+// What a call in such code fills, what it gives to others, and what it calls: functions of the
+// program's own, and of the standard library what an object calls of itself (a thread that stops).
 void Interpreter::may_run(const Expr& call, LetOut& out) {
+  if (!out.spend()) return;
   const Expr& callee = *call.items[0];
   const bool is_method = callee.kind == ExprKind::kAttribute;
   Ref object = is_method ? value_named(*callee.items[0]) : nullptr;
-  if (object && fills(callee.text)) open(object);
-  Ref called = value_named(callee);
+  if (object && fills(callee.text)) fill(object, out);
+  if (!object && is_method && fills(callee.text)) fill_any_item(*callee.items[0], out);
+  Arguments given(arena_);
   auto* instance = as<Instance>(object, Type::kInstance);
+  if (instance) given.positional.push_back(instance);
+  for (size_t i = 1; i < call.items.size(); i++) {
+    const Expr& item = *call.items[i];
+    const bool is_keyword = item.kind == ExprKind::kKeyword;
+    const Expr& expression = is_keyword ? *item.items[0] : item;
+    Ref value = value_named(expression);
+    const bool is_code = value && (value->type == Type::kFunction || value->type == Type::kMethod);
+    if (is_code) let_out(value, out);
+    if (!value && expression.kind == ExprKind::kAttribute && fills(expression.text))
+      if (Ref filled = value_named(*expression.items[0])) fill(filled, out);
+    if (is_keyword)
+      given.keywords.emplace_back(item.text, value ? value : opaque_);
+    else
+      given.positional.push_back(value ? value : opaque_);
+  }
+  Ref called = value_named(callee);
   if (!called && instance) called = class_attribute(instance->of, callee.text);
+  if (auto* type = as<Class>(called, Type::kClass)) {
+    called = is_own_code(type->module) ? class_attribute(type, "__init__") : nullptr;
+    given.positional.insert(given.positional.begin(), opaque_);
+  }
+  if (auto* object_called = as<Instance>(called, Type::kInstance)) {
+    called = class_attribute(object_called->of, "__call__");
+    given.positional.insert(given.positional.begin(), object_called);
+  }
   auto* function = as<Function>(called, Type::kFunction);
   if (!function) return;
-  const bool is_of_self = instance && callee.items[0]->text == "self";
+  if (instance && function->binding != Function::kPlain)
+    given.positional.erase(given.positional.begin());
+  const bool is_of_self = instance && instance == scope()->self;
   const bool is_followed =
       is_own_code(function->module) || (is_of_self && is_standard(function->module));
-  if (is_followed && out.is_new(function)) may_run(function, instance, out);
+  if (is_followed && out.is_new(function)) may_run(function, given, out);
+}
+
+// `groups[key].append(1)`, of a key that is not known: any item, or a new one.
+void Interpreter::fill_any_item(const Expr& item, const LetOut& out) {
+  if (item.kind != ExprKind::kSubscript) return;
+  Ref container = value_named(*item.items[0]);
+  fill(container, out);
+  if (auto* dict = as<Dict>(container, Type::kDict); dict && container != sys_modules_)
+    for (const auto& [key, value] : dict->items) open_if_empty(value);
+  if (auto* list = as<Sequence>(container, Type::kList))
+    for (Ref value : list->items) open_if_empty(value);
 }
 
 // Of code that is skipped. In a library, of an object whose class the program has derived from the
 // library's, whatever of the object it calls may be the program's own.
-void Interpreter::may_run_calls(Block skipped) {
-  if (!has_own_code_ || skipped.empty()) return;
+void Interpreter::may_run_calls(Block skipped, bool only_empty) {
+  if (skipped.empty() || !may_let_out()) return;
   const bool is_own = is_own_code(current_module());
   auto* self = as<Instance>(scope()->self, Type::kInstance);
   const bool is_of_own = self && is_own_code(self->of->module);
   if (!is_own && !is_of_own && !(self && is_standard(current_module()))) return;
   LetOut out;
+  out.only_empty = only_empty;
   bool calls_self = false;
   for_each_call(skipped, [&](const Expr& call) {
     may_run(call, out);
     const Expr& callee = *call.items[0];
     calls_self |= callee.kind == ExprKind::kAttribute && value_named(*callee.items[0]) == self;
   });
+  out.only_empty = false;
   if (!is_own && is_of_own && calls_self) let_out(self, out);
+  let_out_work_ += kMostWork - out.left;
+}
+
+void Interpreter::may_run_calls(const Expr& skipped) {
+  if (!may_let_out() || !is_own_code(current_module())) return;
+  LetOut out;
+  out.only_empty = true;
+  for_each_call(&skipped, [&](const Expr& call) { may_run(call, out); });
+  let_out_work_ += kMostWork - out.left;
 }
 
 }  // namespace cohabit::python

@@ -553,7 +553,10 @@ Ref Interpreter::call_model(const Model& model, const Arguments& arguments) {
   const bool doubted = (model.self && model.self->doubted) ||
                        std::any_of(arguments.positional.begin(), arguments.positional.end(),
                                    [](Ref argument) { return argument->doubted; });
-  if (result && result->type == Type::kOpaque) let_out(arguments);
+  if (result && result->type == Type::kOpaque) {
+    let_out_code(arguments);
+    if (model.self && model.self->type == Type::kInstance) let_out(model.self);
+  }
   if (!result || !doubted) return result;
   // A match of a regular expression, made of the text.
   if (auto* match = as<Instance>(result, Type::kInstance); match && match->of->name == "Match")
@@ -569,11 +572,11 @@ Ref Interpreter::unless_generator_raised(Ref result) {
 // What is given to code that is not followed: it may put names into a module whose variables these
 // are.
 void Interpreter::hand_over(const Arguments& arguments) {
-  const auto open = [](Ref value) {
+  const auto give = [](Ref value) {
     if (Dict* dict = as<Dict>(value, Type::kDict); dict && dict->variables_of) dict->open_all();
   };
-  for (Ref value : arguments.positional) open(value);
-  for (const auto& [name, value] : arguments.keywords) open(value);
+  for (Ref value : arguments.positional) give(value);
+  for (const auto& [name, value] : arguments.keywords) give(value);
   let_out(arguments);
 }
 
@@ -649,6 +652,7 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   if (is_dull || frames_.size() > kMostFrames || exhausted()) {
     guesses_++;
     hand_over(arguments);
+    let_out(function);
     return opaque_;
   }
   constexpr uint64_t kLittle = 4;  // statements
@@ -787,6 +791,7 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
       guesses_++;
       clear_raised();
       hand_over(arguments);
+      let_out(function);
       for (Module* module : {function->module, current_module()})
         if (module) module->open = true;  // it has names that were not come to
       result = opaque_;
@@ -857,7 +862,7 @@ Ref Interpreter::construct_builtin(Class* type, const Arguments& arguments, bool
   if (!model) return nullptr;
   *done = true;
   Ref result = unless_generator_raised(model->function(*this, type, arguments));
-  if (result && result->type == Type::kOpaque) let_out(arguments);
+  if (result && result->type == Type::kOpaque) let_out_code(arguments);
   return result;
 }
 

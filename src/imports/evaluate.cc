@@ -166,7 +166,10 @@ Ref Interpreter::evaluate(const Expr& expression) {
       Ref condition = evaluate(*expression.items[1]);
       if (!condition) return nullptr;
       const auto decided = truth(condition);
-      if (!decided) return opaque_;
+      if (!decided) {
+        may_run_calls(expression);
+        return opaque_;
+      }
       Ref value = evaluate(*expression.items[*decided ? 0 : 2]);
       return value ? doubt(value, condition) : nullptr;
     }
@@ -595,7 +598,7 @@ std::optional<bool> Interpreter::contains(Ref container, Ref item) {
   if (Dict* dict = as<Dict>(container, Type::kDict)) {
     if (!is_key(item)) return std::nullopt;
     observe(dict, item);
-    if (dict_get(dict, item)) return true;
+    if (dict_get(dict, item)) return dict->may_lack ? std::nullopt : std::optional(true);
     // `"x" in globals()`
     if (const std::string_view* name = text_of(item);
         name && dict->variables_of && !name->starts_with("__")) {
@@ -622,8 +625,9 @@ std::optional<bool> Interpreter::contains(Ref container, Ref item) {
   bool sure = !(sequence && sequence->open);
   for (Ref one : *items) {
     const auto same = equal(one, item);
-    if (same && *same) return true;
-    sure &= same.has_value();
+    if (same && *same && !one->doubted)
+      return sequence && sequence->may_lack ? std::nullopt : std::optional(true);
+    sure &= same.has_value() && !one->doubted;
   }
   return sure ? std::optional(false) : std::nullopt;
 }
@@ -645,12 +649,12 @@ std::optional<bool> Interpreter::truth(Ref value) {
     case Type::kList:
     case Type::kSet: {
       auto* sequence = static_cast<Sequence*>(value);
-      if (!sequence->items.empty()) return true;
+      if (!sequence->items.empty()) return sequence->may_lack ? std::nullopt : std::optional(true);
       return sequence->open ? std::nullopt : std::optional(false);
     }
     case Type::kDict: {
       auto* dict = static_cast<Dict*>(value);
-      if (!dict->items.empty()) return true;
+      if (!dict->items.empty()) return dict->may_lack ? std::nullopt : std::optional(true);
       return dict->open ? std::nullopt : std::optional(false);
     }
     case Type::kInstance: {

@@ -205,7 +205,7 @@ Ref Interpreter::value_named(const Expr& expression) {
   const bool is_item = expression.kind == ExprKind::kSubscript;
   if (!is_item && expression.kind != ExprKind::kAttribute) return nullptr;
   Ref owner = value_named(*expression.items[0]);
-  if (!owner || !is_item) return owner ? own_value(owner, expression.text) : nullptr;
+  if (!owner || !is_item) return data_of(owner, expression.text);
   const Ref* place = item_place(owner, *expression.items[1]);
   return place ? *place : nullptr;
 }
@@ -218,6 +218,8 @@ void Interpreter::expect_names(const BlockFacts& skipped) {
     Ref owner = value_named(*given.owner);
     if (!owner && given.name.empty() && current_module())
       loose_packages_.insert(top_of(current_module()->spec.name));
+    Ref* place = is_own_code(current_module()) ? own_place(owner, given.name) : nullptr;
+    if (place) *place = doubt_replaced(*place);
     Module* module = as<Module>(owner, Type::kModule);
     if (!module) continue;
     if (given.name.empty())
@@ -333,10 +335,15 @@ void Interpreter::guess_names(Block block) {
 // whether there is anything to be imported later. Of a branch that was skipped, what has nothing
 // yet: whether it was empty decides what comes next (glfw finds no library that would do).
 void Interpreter::forget_collected(Block block, bool only_empty) {
-  for (const auto& [place, counts] : blocks_.of(block).collected) {
+  const bool is_own = is_own_code(current_module());
+  for (const auto& [place, counts, removes] : blocks_.of(block).collected) {
     if (counts && only_empty) continue;
     const Ref value = value_at(place);
     if (!value || value == sys_modules_ || value == environment_) continue;
+    if (removes && is_own) {
+      let_lack(value);
+      continue;
+    }
     if (counts) {
       set_at(place, opaque());
       continue;
@@ -350,7 +357,7 @@ void Interpreter::forget_collected(Block block, bool only_empty) {
       open_if_empty(value);
       continue;
     }
-    open(value);
+    open_all(value);
   }
 }
 
@@ -404,7 +411,7 @@ void Interpreter::skip(Block block, uint32_t line, std::string_view why, bool on
   guess_names(block);
   forget_collected(block, only_empty);
   doubt_assigned(block);
-  may_run_calls(block);
+  may_run_calls(block, only_empty);
 }
 
 namespace {
@@ -434,7 +441,7 @@ void Interpreter::doubt_assigned(Block block) {
   for (const auto& [place, given] : blocks_.of(block).assigned) {
     Ref value = value_at(place);
     if (!value || value->doubted || is_constant(given, value)) continue;
-    Ref other = doubt(value);
+    Ref other = doubt_replaced(value);
     if (other != value) set_at(place, other);
   }
   for (const auto& assigned : blocks_.of(block).assigned_within) doubt_within(assigned);
@@ -449,10 +456,29 @@ void Interpreter::doubt_within(const BlockFacts::AssignedWithin& assigned) {
   Ref owner = value_named(*target.items[0]);
   if (!owner || owner == sys_modules_ || owner == environment_) return;
   Ref* place = is_item ? item_place(owner, *target.items[1]) : own_place(owner, target.text);
-  if (place && !(*place)->doubted && !is_constant(assigned.value, *place)) *place = doubt(*place);
+  if (place && !(*place)->doubted && !is_constant(assigned.value, *place))
+    *place = doubt_replaced(*place);
   const bool is_constant_key = is_item && (target.items[1]->kind == ExprKind::kInteger ||
                                            target.items[1]->kind == ExprKind::kString);
   if (is_item && !place && !is_constant_key) doubt_items(owner);
+  if (is_item && !place && is_own_code(current_module())) open_all(owner);
+}
+
+// What the program's own code may have put in the place of an empty container is no empty one.
+Ref Interpreter::doubt_replaced(Ref value) {
+  if (!is_own_code(current_module())) return doubt(value);
+  if (auto* items = as<Dict>(value, Type::kDict);
+      items && items->items.empty() && !items->variables_of) {
+    auto* other = make<Dict>();
+    other->open = true;
+    other->factory = items->factory;
+    return other;
+  }
+  Sequence* items = value->type == Type::kTuple ? nullptr : sequence_of(value);
+  if (!items || !items->items.empty() || items == sys_path_) return doubt(value);
+  Sequence* other = list({}, value->type);
+  other->open = true;
+  return other;
 }
 
 // Any of them may be another one by now. Of many, programs look for what they know to be there.
@@ -468,18 +494,24 @@ void Interpreter::doubt_items(Ref container) {
 }
 
 Ref Interpreter::value_at(const BlockFacts::Place& place) {
-  if (place.owner.empty()) return find_name(place.name);
-  Ref owner = find_name(place.owner);
-  if (Ref value = own_value(owner, place.name)) return value;
+  return place.owner.empty() ? find_name(place.name) : data_of(find_name(place.owner), place.name);
+}
+
+// Its own attribute, else what its class has for it, but for what is computed there. Null: neither.
+Ref Interpreter::data_of(Ref owner, std::string_view name) {
+  if (Ref value = own_value(owner, name)) return value;
   auto* instance = as<Instance>(owner, Type::kInstance);
-  Ref of_class = instance ? class_attribute(instance->of, place.name) : nullptr;
-  return of_class && is_data(of_class) ? of_class : nullptr;
+  Ref of_class = instance ? class_attribute(instance->of, name) : nullptr;
+  const bool is_plain = of_class && is_data(of_class) && of_class->type != Type::kInstance;
+  return is_plain ? of_class : nullptr;
 }
 
 void Interpreter::set_at(const BlockFacts::Place& place, Ref value) {
-  if (place.owner.empty())
-    bind(place.name, value);
-  else if (Ref owner = find_name(place.owner))
+  if (place.owner.empty()) return bind(place.name, value);
+  Ref owner = find_name(place.owner);
+  if (auto* instance = as<Instance>(owner, Type::kInstance))
+    instance->names[place.name] = value;  // no setter is called
+  else if (owner)
     set_attribute(owner, place.name, value);
 }
 
@@ -613,7 +645,8 @@ Flow Interpreter::execute_while(const Stmt& statement) {
     if (!condition) return Flow::kRaise;
     const auto decided = truth(condition);
     if (!decided) {
-      if (count == 0) skip(statement.body, statement.line, "condition of a loop");
+      if (count == 0 || is_own_code(current_module()))
+        skip(statement.body, statement.line, "condition of a loop");
       return Flow::kNext;
     }
     if (!*decided) return execute_else(statement, round);
@@ -622,6 +655,7 @@ Flow Interpreter::execute_while(const Stmt& statement) {
     if (flow == Flow::kReturn || flow == Flow::kRaise) return flow;
     if (loop.is_hopeless()) break;
   }
+  if (is_own_code(current_module())) skip(statement.body, statement.line, "condition of a loop");
   return Flow::kNext;
 }
 
@@ -850,13 +884,13 @@ bool Interpreter::handles_here() const {
 // functions a raise that is reached is likelier a gap in what we know.
 bool Interpreter::is_refusal() const {
   if (!started_) return false;
-  const auto is_own_code = [](const Frame& frame) {
+  const auto is_top = [](const Frame& frame) {
     return frame.scope->is_module() || frame.scope->defining;
   };
   const bool after_import =
       handles_here() && handling_.back().failed_import && !handling_.back().doubted;
   return !frames_.back().doubt.any() &&
-         (after_import || std::all_of(frames_.begin(), frames_.end(), is_own_code));
+         (after_import || std::all_of(frames_.begin(), frames_.end(), is_top));
 }
 
 void Interpreter::note_refusal(Raised& raised) const {
@@ -1147,7 +1181,8 @@ void Interpreter::bind(std::string_view name, Ref value) {
 }
 
 bool Interpreter::unpack(const Expr& target, Ref value) {
-  if (value->type == Type::kInstance) let_out(value);  // a namedtuple: what is in it is not found
+  if (auto* tuple = as<Instance>(value, Type::kInstance); tuple && !is_own_code(tuple->of->module))
+    let_out(tuple);  // a namedtuple: what is in it is not found
   value = iterated(value);
   if (!value) return false;
   const auto items = elements(value);

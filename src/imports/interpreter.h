@@ -349,6 +349,8 @@ class Interpreter {
   void set_at(const BlockFacts::Place& place, Ref value);
   void doubt_within(const BlockFacts::AssignedWithin& assigned);
   void doubt_items(Ref container);
+  Ref doubt_replaced(Ref value);
+  Ref data_of(Ref owner, std::string_view name);
   void add_doubt(const BlockFacts& skipped);
   bool forgive_exit();
   bool forgive_operand();
@@ -461,14 +463,17 @@ class Interpreter {
 
   // callbacks.cc
   struct LetOut;
-  bool is_own_code(const Module* module) const;
-  void open(Ref container);
+  bool may_let_out();
   void let_out(const Arguments& arguments);
+  void let_out_code(const Arguments& arguments);
   void let_out(Ref value, LetOut& out);
-  void let_out_methods(Class* type, Instance* self, LetOut& out, int depth = 0);
-  void may_run(Function* function, Ref self, LetOut& out);
+  void let_out_methods(Class* type, Instance* self, LetOut& out);
+  void may_run(Function* function, const Arguments& given, LetOut& out);
   void may_run(const Expr& call, LetOut& out);
-  void may_run_calls(Block skipped);
+  void may_run_calls(Block skipped, bool only_empty);
+  void may_run_calls(const Expr& skipped);
+  void fill(Ref container, const LetOut& out);
+  void fill_any_item(const Expr& item, const LetOut& out);
 
   // data_classes.cc
   // `init`: the class's own before it was decorated, which stays; null: none.
@@ -586,6 +591,9 @@ class Interpreter {
   bool is_standard(const Module* module) const;
   bool is_known_to_be_unbound(std::string_view name);
   bool is_installed(const Module* module) const;  // below a site directory
+  bool is_own_code(const Module* module) const {
+    return module && !is_standard(module) && !is_installed(module);
+  }
   const Frame* frame_of_point() const;
   void note(PlanEvent::Kind kind, size_t index);
   void note_sought(PlanEvent::Kind kind, std::string_view name);
@@ -643,7 +651,9 @@ class Interpreter {
   std::unordered_map<std::string, uint32_t> missed_;  // modules; processes_started then
   std::set<std::string> written_;                     // files of Python, without directory and end
   std::set<std::string> made_paths_;                  // absolute
-  bool has_own_code_ = false;      // a module of the program's own has run, from a file
+  bool has_own_code_ = false;  // a module of the program's own has run, from a file
+  uint64_t let_out_work_ = 0;
+  bool let_out_is_over_ = false;
   bool has_shadows_ = false;       // files of the user's that are named as standard modules
   bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {

@@ -16,9 +16,9 @@ using A = Arguments;
 Ref model_len(I& in, Ref, const A& a) {
   Ref value = a.get(0);
   if (!value) return in.opaque();
-  if (Sequence* sequence = sequence_of(value); sequence && !sequence->open)
+  if (Sequence* sequence = sequence_of(value); sequence && !sequence->open && !sequence->may_lack)
     return in.integer(static_cast<int64_t>(sequence->items.size()));
-  if (Dict* dict = as<Dict>(value, Type::kDict); dict && !dict->open)
+  if (Dict* dict = as<Dict>(value, Type::kDict); dict && !dict->open && !dict->may_lack)
     return in.integer(static_cast<int64_t>(dict->items.size()));
   if (value->type == Type::kStr || value->type == Type::kBytes)
     return in.integer(static_cast<int64_t>(static_cast<Str*>(value)->text.size()));

@@ -270,15 +270,6 @@ Ref unpack(I& in, Ref, const A& a) {
     in.note_made(*in.working_directory);
   return in.opaque();
 }
-// tarfile.open
-Ref tar_open(I& in, Ref, const A&) {
-  const auto* module = as<Module>(in.loaded_module("tarfile"), Type::kModule);
-  auto* type = module ? as<Class>(module->names.get("TarFile"), Type::kClass) : nullptr;
-  if (!type) return in.opaque();
-  auto* archive = in.make<Instance>(type);
-  archive->open = archive->unseen = true;
-  return archive;
-}
 Ref path_make(I& in, Ref self, const A&) {
   if (const std::string_view* path = text_of(self)) in.note_made(*path);
   return in.none();
@@ -315,6 +306,21 @@ std::optional<bool> check_file(I& in, std::string_view given, char kind) {
   if (kind == 'd') return status->is_directory();
   if (kind == 'f') return status->is_regular();
   return true;
+}
+// tarfile.open(name, mode)
+Ref tar_open(I& in, Ref, const A& a) {
+  const std::string_view *name = text_of(a.get(0, "name")), *mode = text_of(a.get(1, "mode"));
+  const bool is_read = mode ? mode->starts_with("r") : !a.get(1, "mode");
+  if (name && is_read && in.expects("FileNotFoundError") && !in.may_be_made(*name) &&
+      check_file(in, *name, 'e') == std::optional(false))
+    return in.raise("FileNotFoundError",
+                    fmt::format("[Errno 2] No such file or directory: '{}'", *name));
+  const auto* module = as<Module>(in.loaded_module("tarfile"), Type::kModule);
+  auto* type = module ? as<Class>(module->names.get("TarFile"), Type::kClass) : nullptr;
+  if (!type) return in.opaque();
+  auto* archive = in.make<Instance>(type);
+  archive->open = archive->unseen = true;
+  return archive;
 }
 template <char Kind>
 Ref path_check(I& in, Ref self, const A& a) {
@@ -698,7 +704,7 @@ constexpr ModelRow kRows[] = {
     {"shutil.copytree", make_path<1>},
     {"shutil.move", make_path<1>},
     {"shutil.unpack_archive", unpack<1>},
-    {"tarfile.TarFile.open", tar_open},
+    {"tarfile.open", tar_open},
     {"tarfile.TarFile.extract", unpack<1>},
     {"tarfile.TarFile.extractall", unpack<0>},
     {"zipfile.ZipFile.extract", unpack<1>},

@@ -84,6 +84,7 @@ struct Sequence : Value {  // kTuple, kList, kSet
   bool open = false;  // more items than these may be there
   // A skipped branch may have added some, which most do not: for whether a module lacks a name.
   bool partial = false;
+  bool may_lack = false;  // some of these may be gone
   Sequence(Arena& arena, Type kind) : Value(kind), items(&arena) {}
 };
 
@@ -99,11 +100,11 @@ struct Module;
 
 struct Dict : Value {
   OrderedTable<Ref, Ref, KeyTraits> items;  // all of them are keys in the sense of is_key
-  bool open = false, partial = false;       // as of sequences
-  Module* variables_of = nullptr;           // what is put into it is a variable of this module too
-  Instance* attributes_of = nullptr;        // an attribute of this object: its __dict__
-  void open_all();                          // these too
-  Ref factory = nullptr;                    // of a defaultdict
+  bool open = false, partial = false, may_lack = false;  // as of sequences
+  Module* variables_of = nullptr;     // what is put into it is a variable of this module too
+  Instance* attributes_of = nullptr;  // an attribute of this object: its __dict__
+  void open_all();                    // these too
+  Ref factory = nullptr;              // of a defaultdict
   explicit Dict(Arena& arena) : Value(Type::kDict), items(arena) {}
 };
 
@@ -301,6 +302,16 @@ inline void open_if_empty(Ref value) {
   if (auto* items = as<Dict>(value, Type::kDict)) items->open |= items->items.empty();
   for (const Type type : {Type::kList, Type::kSet})
     if (auto* items = as<Sequence>(value, type)) items->open |= items->items.empty();
+}
+inline void open_all(Ref value) {
+  if (auto* items = as<Dict>(value, Type::kDict)) items->open_all();
+  for (const Type type : {Type::kList, Type::kSet})
+    if (auto* items = as<Sequence>(value, type)) items->open = true;
+}
+inline void let_lack(Ref value) {
+  if (auto* items = as<Dict>(value, Type::kDict)) items->may_lack = true;
+  for (const Type type : {Type::kList, Type::kSet})
+    if (auto* items = as<Sequence>(value, type)) items->may_lack = true;
 }
 // Not code: in a class, each instance may have a value of its own in its place.
 inline bool is_data(Ref value) {

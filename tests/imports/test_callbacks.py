@@ -306,6 +306,14 @@ class H(xml.sax.ContentHandler):
 h=H(); xml.sax.parseString(b"<a/>", h)
 if h.n==0: import m_gone
 """,
+    'unittest': """\
+import unittest
+ran = []
+class Case(unittest.TestCase):
+    def test_it(self): ran.append(1)
+unittest.main(exit=False, argv=["app"])
+if not ran: import m_gone
+""",
     'optparse cb': """\
 import optparse
 got=[]
@@ -414,6 +422,162 @@ with contextlib.ExitStack() as s:
     s.callback(log.append, 1)
 if not log: import m_gone
 """,
+    'replaced': """\
+import os
+plugins, cfg = [], {"a": []}
+class Box: pass
+box = Box()
+box.items = {}
+if os.getpid() > 1:
+    plugins = ["json"]
+    cfg["a"] = [1]
+    box.items = {1: 2}
+if not plugins: import m_gone
+if not cfg["a"]: import m_gone
+if not box.items: import m_gone
+""",
+    'called a thousand times': """\
+seen = []
+def visit(x):
+    y = x % 7
+    if x == 900: seen.append(y)
+for i in range(1000): visit(i)
+if not seen: import m_gone
+""",
+    'the budget of a call': """\
+done = False
+def work():
+    global done
+    for i in range(1000):
+        for j in range(1000): k = i * j
+    done = True
+work()
+if not done: import m_gone
+""",
+    'many rounds': """\
+out, i = [], 0
+while i < 6000:
+    i += 1
+    if i > 5000: out.append(i)
+if not out: import m_gone
+""",
+    'arguments': """\
+import os, json
+out, seen = [], []
+class State: pass
+state = State()
+state.ready = False
+def fill(items): items.append(1)
+def prepare(one): one.ready = True
+if os.getpid() > 1:
+    fill(out)
+    prepare(one=state)
+if not out or not state.ready: import m_gone
+def hook(value, into=seen): into.append(value)
+json.loads("{}", object_hook=hook)
+if not seen: import m_gone
+""",
+    'constructor': """\
+import os
+made = []
+class One:
+    def __init__(self): made.append(self)
+if os.getpid() > 1: One()
+if not made: import m_gone
+""",
+    'one of two': """\
+import os
+out = []
+def fill(): out.append(1); return 1
+value = fill() if os.getpid() > 1 else None
+if not out: import m_gone
+""",
+    'generator': """\
+import csv, io
+number = 0
+def rows():
+    global number
+    for i in range(3):
+        number += 1
+        yield [i]
+csv.writer(io.StringIO()).writerows(rows())
+if number == 0: import m_gone
+""",
+    'map in a hook': """\
+import json
+seen = []
+json.loads('{"a": 1}', object_hook=lambda value: list(map(seen.append, value)))
+if not seen: import m_gone
+""",
+    'taken out': """\
+import json, os
+pending, jobs, cfg = ["a"], {"a": 1}, {"a": 1}
+def hook(value):
+    pending.remove("a")
+    jobs.clear()
+    del cfg["a"]
+json.loads("{}", object_hook=hook)
+if pending or "a" in jobs or len(cfg) == 1: import m_gone
+""",
+    'taken out in a branch': """\
+import os
+pending = ["a"]
+if os.getpid() > 1: pending.remove("a")
+if "a" in pending: import m_gone
+""",
+    'other targets': """\
+import json
+last = name = module = made = None
+def hook(value):
+    global last, name, module, made
+    for last in ["a"]: pass
+    with open(__file__) as name: pass
+    import json as module
+    def made(): pass
+json.loads("{}", object_hook=hook)
+if last is None or name is None or module is None or made is None: import m_gone
+""",
+    'items of items': """\
+import os
+cfg, groups = {"plugins": {}}, {"a": [], "b": []}
+if os.getpid() > 1:
+    cfg["plugins"]["x"] = 1
+    cfg["more"] = 1
+for line in open(__file__): groups["a" if line else "b"].append(line)
+if not cfg["plugins"] or "more" not in cfg or not groups["a"]: import m_gone
+""",
+    'state of a class': """\
+import ast
+class Links(ast.NodeVisitor):
+    state = {"links": []}
+    def visit_Name(self, node): self.state["links"].append(node.id)
+links = Links()
+links.visit(ast.parse("a + b"))
+if not links.state["links"]: import m_gone
+""",
+    'setter is not run': """\
+import signal
+class Positive:
+    def __get__(self, owner, type=None): return 1
+    def __set__(self, owner, value): import m_gone
+class Counter:
+    number = Positive()
+    def on(self, *rest): self.number += 1
+counter = Counter()
+signal.signal(signal.SIGUSR1, counter.on)
+from signal import SIGTERM
+""",
+    'members of archives': """\
+import zipfile
+seen = []
+class Archive(zipfile.ZipFile):
+    def _extract_member(self, member, path, password):
+        seen.append(member)
+        return super()._extract_member(member, path, password)
+with zipfile.ZipFile("a.zip", "w") as made: made.writestr("a.txt", "a")
+Archive("a.zip").extractall("out")
+if not seen: import m_gone
+""",
 }
 
 # The same where nothing is called back, or not what would fill it.
@@ -463,6 +627,25 @@ class Names(ast.NodeVisitor):
 other = Names()
 Names().visit(ast.parse("a + b"))
 if not other.names: import m_gone
+""",
+    'what is counted in a branch that is skipped': """\
+import os
+steps = ["a"]
+if os.getpid() < 1: steps.append("b")
+if steps: import m_gone
+""",
+    'an archive that is not there': """\
+import tarfile
+try: tarfile.open("nothing.tar.gz")
+except FileNotFoundError: import m_gone
+""",
+    'what is shown only': """\
+class Registry:
+    def __init__(self): self.items = []
+    def add(self, item): self.items.append(item)
+registry = Registry()
+print(registry, str(registry), repr(registry), isinstance(registry, Registry))
+if not registry.items: import m_gone
 """,
 }
 
