@@ -68,7 +68,11 @@ struct Interpreter::LetOut {
     left--;
     return seen.insert(value).second;
   }
-  bool spend() { return left > 0 && left-- > 0; }
+  bool spend() {
+    if (left == 0) return false;
+    left--;
+    return true;
+  }
 };
 
 // All work of this kind, of a program that hands over much and often.
