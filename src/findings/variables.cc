@@ -26,6 +26,7 @@ constexpr std::string_view kPrefixes[] = {
     "XLA_",    "JAX_",      "FLAGS_",         "TRITON_",     "CUPY_",    "CT2_",      "ORT_",
     "OMP_",    "GOMP_",     "KMP_",           "MKL_",        "LD_",      "OPENBLAS_", "NUMEXPR_",
     "VECLIB_", "CUBLASLT_", "TORCHINDUCTOR_", "TORCHDYNAMO_"};
+constexpr std::string_view kPythonItself = "python";  // as a reader
 constexpr size_t kMaxSearched = 32;
 constexpr size_t kMaxDistance = 2;
 constexpr size_t kLongName = 12;    // shorter ones may differ by one letter only
@@ -117,7 +118,8 @@ void search_all(const EnvironmentCase& examined, Search& search) {
 std::string readers_of(const EnvironmentCase& examined, const KnownVariable& variable) {
   std::vector<std::string> names;
   for (const std::string_view name : variable.readers) {
-    if (name == "system") return fmt::format("not of an environment: {}", variable.source);
+    if (name == "system" || name == kPythonItself)
+      return fmt::format("not of an environment: {}", variable.source);
     for (const std::string& site : examined.interpreter.site_directories)
       if (examined.tree.stat(fmt::format("{}/{}", site, name))) {
         names.emplace_back(name);
@@ -214,6 +216,7 @@ SetVariables judge_variables(const EnvironmentCase& examined, const VariableMap&
   std::vector<std::string> unknown;
   for (const auto& [name, value] : variables) {
     const KnownVariable* known = find_known(name);
+    if (known && known->readers.front() == kPythonItself) continue;
     if (known) {
       std::string by = readers_of(examined, *known);
       if (by.empty())

@@ -14,7 +14,8 @@ namespace cohabit {
 
 struct KnownVariable {
   std::string_view name;
-  std::vector<std::string_view> readers;  // modules; "system": not of an environment
+  // Modules; "system": not of an environment; "python": Python itself, nothing is to be told of it.
+  std::vector<std::string_view> readers;
   std::string_view source;
 };
 const std::vector<KnownVariable>& known_variables();

@@ -42,9 +42,9 @@ def constants(words: tuple[str, ...]) -> bytes:
 
 @pytest.fixture
 def clean() -> dict[str, str]:
-    """Our variables without those that the tests are about."""
+    """Our variables without those that the tests are about, and one that is about Python alone and is never told."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(FRAMEWORK_VARIABLES)}
-    return plain | {"PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
+    return plain | {"PATH": "/usr/bin:/bin", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
 class Env:

@@ -591,7 +591,10 @@ while True:
         time.sleep(i % 40 * 0.03)
         caller.send_signal(signal.SIGINT)
         words = caller.communicate(timeout=60)[1]
-        assert caller.returncode in (1, -signal.SIGINT) and "KeyboardInterrupt" in words, words
+        # asyncio.run() takes SIGINT over before it sets its count of interrupts to 0 (asyncio/runners.py of Python 3.11):
+        # one that falls in between cancels the task that has not begun, and is forgotten.
+        lost = "in calls\nasyncio.exceptions.CancelledError\n"
+        assert caller.returncode in (1, -signal.SIGINT) and ("KeyboardInterrupt" in words or words.endswith(lost)), words
     end = time.monotonic() + 10
     while (left := marked(str(tmp_path))) and time.monotonic() < end:
         time.sleep(0.05)
