@@ -42,6 +42,19 @@ void for_each_call(Block block, const Visit& visit) {
   }
 }
 
+// Methods that the language calls, where that is not followed: by a sort, a set, a format, at an
+// object's end. Those that are run where they are called:
+bool is_called_unseen(std::string_view name) {
+  static constexpr std::array<std::string_view, 20> kFollowed = {
+      "__bool__",          "__call__", "__class_getitem__", "__contains__", "__enter__",
+      "__exit__",          "__get__",  "__getattr__",       "__getitem__",  "__init__",
+      "__init_subclass__", "__iter__", "__missing__",       "__new__",      "__post_init__",
+      "__prepare__",       "__set__",  "__set_name__",      "__setattr__",  "__setitem__"};
+  static_assert(std::is_sorted(kFollowed.begin(), kFollowed.end()));
+  return name.starts_with("__") && name.ends_with("__") &&
+         !std::binary_search(kFollowed.begin(), kFollowed.end(), name);
+}
+
 // The names that the code says are not its own.
 void add_declared(Block block, Scope& scope) {
   for (const Stmt* statement : block) {
@@ -224,6 +237,7 @@ void Interpreter::may_run(Function* function, const Arguments& given, LetOut& ou
     if (!parameter.name.empty()) scope->own[parameter.name] = value ? value : opaque_;
   }
   if (!given.positional.empty()) scope->self = given.positional[0];
+  add_functions(body, scope.get(), out);
   const auto is_declared = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -277,6 +291,12 @@ void Interpreter::may_run(const Expr& call, LetOut& out) {
   }
   Ref called = value_named(callee);
   if (!called && instance) called = class_attribute(instance->of, callee.text);
+  const bool has_owner = object && object->type != Type::kOpaque && object->type != Type::kModule;
+  if (called ? called->type == Type::kOpaque : !has_owner)  // as heapq.heappush(items, x)
+    for (Ref value : given.positional) fill(value, out);
+  if (const auto* model = as<Model>(called, Type::kModel);
+      model && model->name == "builtins.setattr")
+    set_any_name(call);
   if (auto* type = as<Class>(called, Type::kClass)) {
     called = is_own_code(type->module) ? class_attribute(type, "__init__") : nullptr;
     given.positional.insert(given.positional.begin(), opaque_);
@@ -292,7 +312,113 @@ void Interpreter::may_run(const Expr& call, LetOut& out) {
   const bool is_of_self = instance && instance == scope()->self;
   const bool is_followed =
       is_own_code(function->module) || (is_of_self && is_standard(function->module));
-  if (is_followed && out.is_new(function)) may_run(function, given, out);
+  if (is_followed && out.is_new(function)) return may_run(function, given, out);
+  if (!is_followed) fill_by(*function, given, out);
+}
+
+// What a library's function puts into what it is given, at first hand.
+void Interpreter::fill_by(const Function& function, const Arguments& given, const LetOut& out) {
+  if (!function.statement || !function.syntax) return;
+  const Block body = function.syntax->body_of(*function.statement);
+  for (const auto& [place, counts, removes] : blocks_.of(body).collected)
+    for (size_t i = 0; place.owner.empty() && i < function.parameters.size(); i++)
+      if (function.parameters[i].name == place.name) fill(given.get(i, place.name), out);
+}
+
+// setattr(object, "name", value)
+void Interpreter::set_any_name(const Expr& call) {
+  if (call.items.size() < 3) return;
+  auto* object = as<Instance>(value_named(*call.items[1]), Type::kInstance);
+  const Expr& name = *call.items[2];
+  if (!object) return;
+  if (name.kind == ExprKind::kString) {
+    Ref value = data_of(object, name.text);
+    if (value) object->names[name.text] = doubt_replaced(value);
+    return;
+  }
+  for (const auto& [own, value] : object->names)
+    if (Ref other = doubt_replaced(value); other != value) *object->names.find(own) = other;
+}
+
+// Those that the code makes, for its own calls of them.
+void Interpreter::add_functions(Block block, Scope* scope, LetOut& out) {
+  for (const Stmt* statement : block) {
+    if (statement->kind == StmtKind::kClass) continue;
+    if (statement->kind != StmtKind::kFunction) {
+      for_each_block(*statement, [&](Block inner) { add_functions(inner, scope, out); });
+      continue;
+    }
+    if (!out.spend()) return;
+    auto* function = make<Function>();
+    function->name = statement->name;
+    function->statement = statement;
+    function->parameters = statement->parameters;
+    function->defaults.resize(function->parameters.size());
+    function->module = scope->module;
+    function->syntax = scope->module->syntax;
+    function->outer = capture(scope);
+    scope->own[statement->name] = function;
+  }
+}
+
+// An object's special methods may run as soon as there is one. The work is bounded, and not told:
+// a program that makes many objects is seen as one that makes some.
+void Interpreter::let_out_special(Instance* instance) {
+  constexpr uint64_t kMostWorkOfObjects = 300'000;
+  if (!is_own_code(instance->of->module) || let_out_work_ > kMostWorkOfObjects || !may_let_out())
+    return;
+  LetOut out;
+  std::vector<Class*> classes = {instance->of};
+  for (size_t i = 0; i < classes.size() && i < kDeepest; i++) {
+    const Class* type = classes[i];
+    if (!is_own_code(type->module)) continue;
+    for (const auto& [name, value] : type->names) {
+      auto* function = as<Function>(value, Type::kFunction);
+      const bool is_unseen = is_called_unseen(name) ||
+                             (name == "__getitem__" && i == 0 && !type->names.contains("__iter__"));
+      if (function && is_unseen) may_run(function, Arguments(arena_, {instance}), out);
+    }
+    classes.insert(classes.end(), type->bases.begin(), type->bases.end());
+  }
+  let_out_work_ += kMostWork - out.left;
+}
+
+// What a metaclass of the program's own does when a class is made.
+void Interpreter::let_out_metaclass(Class* type) {
+  if (!may_let_out()) return;
+  Class* meta = nullptr;
+  std::vector<Class*> classes = {type};
+  for (size_t i = 0; i < classes.size() && i < kDeepest && !meta; i++) {
+    meta = as<Class>(classes[i]->metaclass, Type::kClass);
+    classes.insert(classes.end(), classes[i]->bases.begin(), classes[i]->bases.end());
+  }
+  if (!meta || !is_own_code(meta->module)) return;
+  LetOut out;
+  for (const auto& [name, value] : meta->names)
+    if (auto* function = as<Function>(value, Type::kFunction)) {
+      const bool is_of_meta = name == "__new__" || name == "__prepare__";
+      may_run(function, Arguments(arena_, {is_of_meta ? meta : type}), out);
+    }
+  let_out_work_ += kMostWork - out.left;
+}
+
+// The program has given its own functions to one of a library, which was followed or not: it may
+// have kept them, and may call them when the program next calls what is not followed.
+void Interpreter::note_given(const Function& to, const Arguments& arguments, bool is_followed) {
+  if (!is_own_code(current_module()) || is_own_code(to.module)) return;
+  if (!is_followed) {
+    let_out_code(arguments);
+    return let_out_given();
+  }
+  const auto keep = [this](Ref value) {
+    if (value->type == Type::kFunction || value->type == Type::kMethod) given_.push_back(value);
+  };
+  for (Ref value : arguments.positional) keep(value);
+  for (const auto& [name, value] : arguments.keywords) keep(value);
+}
+
+void Interpreter::let_out_given() {
+  for (Ref value : std::exchange(given_, {})) let_out(value);
 }
 
 // `groups[key].append(1)`, of a key that is not known: any item, or a new one.

@@ -40,6 +40,93 @@ int count_yields(Block block) {
   return std::min(count, 2);
 }
 
+bool derives(const Class* type, const Class* base, int depth) {
+  if (type == base) return true;
+  if (depth > 30) return false;
+  return std::any_of(type->bases.begin(), type->bases.end(),
+                     [&](const Class* parent) { return derives(parent, base, depth + 1); });
+}
+
+// The class that an attribute is found in; null: none. Where several bases have it, that of the
+// first one, but for a class derived from that.
+Class* owner_of(Class* type, std::string_view name, int depth = 0) {
+  if (depth > 30) return nullptr;
+  if (type->names.contains(name)) return type;
+  Class* owner = nullptr;
+  for (Class* base : type->bases) {
+    Class* other = owner_of(base, name, depth + 1);
+    if (other && (!owner || (other != owner && derives(other, owner, 0)))) owner = other;
+  }
+  return owner;
+}
+
+// The abstract classes that builtin types are registered with, or that ask for methods which they
+// have: https://docs.python.org/3/library/collections.abc.html, numbers.html.
+struct Abstract {
+  std::string_view type;
+  std::vector<std::string_view> classes;
+};
+const std::vector<Abstract>& abstract_classes() {
+  static const std::vector<Abstract> kClasses = {
+      {"str",
+       {"Sequence", "Reversible", "Collection", "Iterable", "Container", "Sized", "Hashable"}},
+      {"bytes",
+       {"Sequence", "Reversible", "Collection", "Iterable", "Container", "Sized", "Hashable",
+        "ByteString", "Buffer"}},
+      {"tuple",
+       {"Sequence", "Reversible", "Collection", "Iterable", "Container", "Sized", "Hashable"}},
+      {"list",
+       {"MutableSequence", "Sequence", "Reversible", "Collection", "Iterable", "Container",
+        "Sized"}},
+      {"dict",
+       {"MutableMapping", "Mapping", "Reversible", "Collection", "Iterable", "Container", "Sized"}},
+      {"set", {"MutableSet", "Set", "Collection", "Iterable", "Container", "Sized"}},
+      {"int", {"Hashable", "Integral", "Rational", "Real", "Complex", "Number"}},
+      {"bool", {"Hashable", "Integral", "Rational", "Real", "Complex", "Number"}},
+  };
+  return kClasses;
+}
+
+// Nothing: it is no such class, or not known. `type`: the name of a builtin one.
+std::optional<bool> is_abstractly(std::string_view type, const Class& wanted) {
+  const auto& module = wanted.module ? wanted.module->spec.name : "";
+  if (module != "_collections_abc" && module != "collections.abc" && module != "numbers")
+    return std::nullopt;
+  for (const Abstract& one : abstract_classes())
+    if (one.type == type)
+      return std::find(one.classes.begin(), one.classes.end(), wanted.name) != one.classes.end();
+  return std::nullopt;
+}
+
+// What an abstract class has for those that are registered with it.
+constexpr std::string_view kRegistered = "_abc_impl";
+
+// Whether objects of other classes than those derived from it may count as its own.
+bool takes_others(const Class* type, int depth = 0) {
+  if (depth > 30) return true;
+  if (type->names.contains(kRegistered) || type->names.contains("__subclasshook__")) return true;
+  if (type->module && type->module->spec.name == "typing" && type->name == "Protocol") return true;
+  if (const auto* meta = as<Class>(type->metaclass, Type::kClass))
+    if (meta->module &&
+        (meta->names.contains("__instancecheck__") || meta->names.contains("__subclasscheck__")) &&
+        meta->name != "ABCMeta" && meta->name != "EnumMeta" && meta->name != "EnumType")
+      return true;
+  return std::any_of(type->bases.begin(), type->bases.end(), [&](const Class* base) {
+    return !base->names.contains("__subclasshook__") && takes_others(base, depth + 1);
+  });
+}
+
+// Whether a function is among them, or a method.
+bool gives_code(const Arguments& arguments) {
+  const auto is_code = [](Ref value) {
+    return value->type == Type::kFunction || value->type == Type::kMethod ||
+           (value->type == Type::kModel && static_cast<Model*>(value)->self);
+  };
+  return std::any_of(arguments.positional.begin(), arguments.positional.end(), is_code) ||
+         std::any_of(arguments.keywords.begin(), arguments.keywords.end(),
+                     [&](const auto& keyword) { return is_code(keyword.second); });
+}
+
 bool is_special(std::string_view name) {
   return name.starts_with("__get") || name == "find_spec" || name == "__init__";
 }
@@ -63,10 +150,7 @@ bool Interpreter::is_open_beside_module(const Class* type, int depth) const {
 }
 
 bool Interpreter::derives_from(const Class* type, const Class* base, int depth) const {
-  if (type == base) return true;
-  if (depth > 30) return false;
-  return std::any_of(type->bases.begin(), type->bases.end(),
-                     [&](const Class* parent) { return derives_from(parent, base, depth + 1); });
+  return derives(type, base, depth);
 }
 
 bool Interpreter::has_identity(const Class* type, int depth) const {
@@ -88,13 +172,14 @@ void Interpreter::add_names_of(const Class* type, std::unordered_set<std::string
   for (const Class* base : type->bases) add_names_of(base, names, depth + 1);
 }
 
-// Depth first from the left: the order of C3 where no diamond overrides.
 Ref Interpreter::class_attribute(Class* type, std::string_view name, int depth) {
-  if (depth > 30) return nullptr;
-  if (Ref found = type->names.get(name)) return found;
-  for (Class* base : type->bases)
-    if (Ref value = class_attribute(base, name, depth + 1)) return value;
-  return nullptr;
+  for (; depth < 30; depth++) {
+    if (Ref found = type->names.get(name)) return found;
+    if (type->bases.size() != 1) break;
+    type = type->bases[0];
+  }
+  const Class* owner = type->bases.empty() ? nullptr : owner_of(type, name, depth);
+  return owner ? owner->names.get(name) : nullptr;
 }
 
 // What looking an attribute up on an instance (or, with no self, on the class) makes of it.
@@ -157,7 +242,11 @@ bool Interpreter::raised_is(std::string_view builtin) const {
 std::optional<bool> Interpreter::is_subclass(Class* type, Ref types) {
   if (Class* one = as<Class>(types, Type::kClass)) {
     if (derives_from(type, one)) return true;
-    return is_open(type) ? std::nullopt : std::optional(false);
+    if (!type->module) {
+      if (const auto is = is_abstractly(type->name, *one)) return is;
+      if (one->module && type->name != "object") return std::nullopt;  // what it derives from
+    }
+    return is_open(type) || takes_others(one) ? std::nullopt : std::optional(false);
   }
   if (Sequence* several = sequence_of(types)) {
     bool sure = !several->open;
@@ -185,9 +274,12 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
   if (!type) return std::nullopt;
   if (Instance* instance = as<Instance>(value, Type::kInstance))
     return is_subclass(instance->of, type);
-  const auto builtin = [&](std::string_view name) {
+  if (value->type != Type::kOpaque && is_enumeration(type)) return std::nullopt;
+  const auto builtin = [&](std::string_view name) -> std::optional<bool> {
     Class* known = builtin_class(name);
-    return known && derives_from(known, type);
+    if (known && derives_from(known, type)) return true;
+    if (const auto is = is_abstractly(name, *type)) return is;
+    return takes_others(type) ? std::nullopt : std::optional(false);
   };
   switch (value->type) {
     case Type::kOpaque:
@@ -296,6 +388,10 @@ Ref Interpreter::module_attribute(Module* module, std::string_view name, bool* r
 Ref Interpreter::instance_attribute(Instance* object, std::string_view name, bool* raised) {
   if (object->target) {
     Ref value = class_attribute(object->of, name);
+    if (!value && name == "__new__") {
+      const ModelRow* model = find_model("object.__new__");
+      return make<Model>(model->name, model->function);
+    }
     Ref bound = value ? bind_method(value, object->target, object->target->of) : nullptr;
     *raised = value && !bound;
     return bound;
@@ -400,6 +496,7 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
         if (const ModelRow* model = find_model(type->name, name);
             model && !model->name.ends_with("()"))
           return make<Model>(model->name, model->function);
+      if (name == "register") type->names[kRegistered] = opaque_;
       return opaque_;
     }
     case Type::kFunction: {
@@ -427,6 +524,8 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
     }
     default: {
       if (Ref method = builtin_method(object, name)) return method;
+      if (object->type == Type::kNone && !object->doubted && !name.starts_with("__"))
+        return nullptr;
       return opaque_;
     }
   }
@@ -470,6 +569,14 @@ Ref Interpreter::setter_of(Ref place) {
 }
 
 bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
+  // Code that is not the program's own may look there.
+  const auto is_foreign = [this](Ref place) {
+    const Module* module = nullptr;
+    if (place->type == Type::kModule) module = static_cast<Module*>(place);
+    if (place->type == Type::kClass) module = static_cast<Class*>(place)->module;
+    if (place->type == Type::kInstance) module = static_cast<Instance*>(place)->of->module;
+    return module && (module->spec.path.empty() || !is_own_code(module));
+  };
   Namespace* names = nullptr;
   switch (object->type) {
     case Type::kModule:
@@ -480,6 +587,11 @@ bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
       Ref place = instance->of->has_setters ? class_attribute(instance->of, name) : nullptr;
       if (Ref setter = place ? setter_of(place) : nullptr)
         return call(setter, Arguments(arena_, {object, value})) != nullptr;
+      if (has_own_code_ && is_own_code(instance->of->module) &&
+          as<Function>(class_attribute(instance->of, "__setattr__"), Type::kFunction)) {
+        value = opaque_;  // it decides what the attribute is
+        instance->open = true;
+      }
       names = &instance->names;
       break;
     }
@@ -494,6 +606,8 @@ bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
       let_out(value);
       return true;
   }
+  // A hook, or what print() writes to.
+  if (has_own_code_ && is_foreign(object) && is_own_code(current_module())) let_out(value);
   Ref& place = (*names)[name];
   if (place != value) effects_++;
   place = value;
@@ -583,6 +697,7 @@ void Interpreter::hand_over(const Arguments& arguments) {
 Ref Interpreter::call_opaque(Opaque* callee, const Arguments& arguments) {
   guesses_++;
   hand_over(arguments);
+  if (!given_.empty() && is_own_code(current_module())) let_out_given();
   if (callee->name.empty()) return opaque_;
   const ModelRow* model = find_model(callee->name);
   return model ? unless_generator_raised(model->function(*this, callee, arguments)) : opaque_;
@@ -656,8 +771,11 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
     return opaque_;
   }
   constexpr uint64_t kLittle = 4;  // statements
-  const uint64_t effects = effects_, steps = steps_;
+  const uint64_t effects = effects_, steps = steps_, guesses = guesses_;
   Ref result = run_function(function, arguments);
+  const bool is_followed = guesses_ == guesses && !(result && result->type == Type::kIterator);
+  if (has_own_code_ && (gives_code(arguments) || (!is_followed && !given_.empty())))
+    note_given(*function, arguments, is_followed);
   const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone) ||
                     (result->type == Type::kNone && !asked_finders_.empty());
   if (told || effects_ != effects || is_special(function->name)) {
@@ -830,14 +948,49 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   bool done = false;
   Ref builtin = construct_builtin(type, arguments, &done);
   if (done) return builtin;
-  auto* instance = make<Instance>(type);
+  if (is_enumeration(type)) {  // the member of that value
+    const Sequence* members = members_of(type);
+    Ref wanted = arguments.positional.size() == 1 && !arguments.open ? arguments.get(0) : nullptr;
+    for (size_t i = 0; members && wanted && i < members->items.size(); i++) {
+      Ref member = members->items[i];
+      const Namespace& names = static_cast<Instance*>(member)->names;
+      const auto same = equal(names.get("value"), wanted);
+      const bool stands_there = type->names.get(*text_of(names.get("name"))) == member;
+      if (member == wanted || (same == std::optional(true) && stands_there)) return member;
+      if (!same) break;
+    }
+    return opaque_;
+  }
+  const bool is_own = has_own_code_ && is_own_code(type->module);
+  if (const Class* meta = is_own ? known_metaclass(type) : nullptr; meta && meta->module)
+    if (auto* function =
+            as<Function>(class_attribute(const_cast<Class*>(meta), "__call__"), Type::kFunction)) {
+      Arguments all(arena_, {type});
+      all.add(arguments);
+      return call(function, all);
+    }
+  Ref maker = class_attribute(type, "__new__");
+  Instance* instance = nullptr;
+  if (is_own && as<Function>(maker, Type::kFunction)) {
+    Arguments all(arena_, {type});
+    all.add(arguments);
+    Ref made = call(maker, all);
+    if (!made) return nullptr;
+    instance = as<Instance>(made, Type::kInstance);
+    if (instance && !derives_from(instance->of, type)) instance = nullptr;
+    if (!instance && made->type != Type::kOpaque) return made;
+  }
+  const bool is_made = instance;
+  if (!instance) instance = make<Instance>(type);
   instance->arguments = list(arguments.positional, Type::kTuple);
-  if (Class* dict = builtin_class("dict"); dict && derives_from(type, dict))
+  if (Class* dict = builtin_class("dict"); dict && derives_from(type, dict) && !instance->items) {
     instance->items = make<Dict>();
+    if (!class_attribute(type, "__init__"))
+      find_model("dict.update")->function(*this, instance->items, arguments);
+  }
   if (type == builtin_class("namespace"))
     for (const auto& [name, value] : arguments.keywords) instance->names[keep(name)] = value;
-  Ref maker = class_attribute(type, "__new__");
-  if (asks_first(as<Function>(maker, Type::kFunction))) {
+  if (!is_own && asks_first(as<Function>(maker, Type::kFunction))) {
     Arguments all(arena_, {type});
     all.add(arguments);
     if (!call(maker, all)) return nullptr;
@@ -851,7 +1004,8 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   } else if (is_open(type)) {
     instance->open = true;
   }
-  if (maker) instance->open = true;
+  if (maker && !is_made) instance->open = true;
+  if (has_own_code_) let_out_special(instance);
   return instance;
 }
 

@@ -325,11 +325,16 @@ Ref Interpreter::evaluate_sequence(const Expr& expression, Type type) {
     if (!value) return nullptr;
     if (const auto items = elements(value)) {
       append(result, *items);
+      result->open |= holds_more(value);
     } else {
       result->open = true;
     }
   }
-  return result;
+  if (type != Type::kSet) return result;
+  Sequence* set = list({}, Type::kSet);
+  set->open = result->open;
+  find_model("set.update")->function(*this, set, Arguments(arena_, {result}));
+  return set;
 }
 
 Ref Interpreter::evaluate_dict(const Expr& expression) {
@@ -465,6 +470,7 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
     return static_cast<Str*>(a)->text == static_cast<Str*>(b)->text;
   Sequence *x = sequence_of(a), *y = sequence_of(b);
   if (x && y && x->type == Type::kSet && y->type == Type::kSet) return same_set(*this, x, y);
+  if (x && y && x->type != y->type) return std::nullopt;  // views, ranges are here lists too
   if (x && y) {
     if (x->open || y->open) return std::nullopt;
     if (x->items.size() != y->items.size()) return false;
@@ -549,6 +555,18 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
           a->type == Type::kInt || a->type == Type::kBool || a->type == Type::kNone;
       const bool same =
           a == b || (is_value && a->type == b->type && equal(a, b) == std::optional(true));
+      // A member of an enumeration is here another object each time.
+      const auto is_member = [this](Ref value) {
+        const auto* instance = as<Instance>(value, Type::kInstance);
+        return instance && is_enumeration(instance->of);
+      };
+      if (!same && (is_member(a) || is_member(b))) return std::nullopt;
+      // A class may give the same object twice.
+      const auto may_be_shared = [this](Ref value) {
+        const auto* instance = as<Instance>(value, Type::kInstance);
+        return instance && instance->open && class_attribute(instance->of, "__new__");
+      };
+      if (!same && (may_be_shared(a) || may_be_shared(b))) return std::nullopt;
       return same == (op == Operator::kIs);
     }
     case Operator::kIn:
@@ -710,12 +728,19 @@ Ref Interpreter::compute(Operator op, Ref a, Ref b) {
   }
   if (op == Operator::kAdd && a->type == Type::kStr && b->type == Type::kStr)
     return string(fmt::format("{}{}", static_cast<Str*>(a)->text, static_cast<Str*>(b)->text));
+  const bool is_number_or_none = b->type == Type::kInt || b->type == Type::kNone;
+  if (op == Operator::kAdd && a->type == Type::kStr && is_number_or_none && expects("TypeError"))
+    return raise("TypeError", "can only concatenate str to str");
   if (op == Operator::kModulo && a->type == Type::kStr) {
     const ModelRow* format = find_model("str.__mod__");
     return format ? format->function(*this, a, Arguments(arena_, {a, b})) : opaque_;
   }
   const auto is_number = [](Ref v) { return v->type == Type::kInt || v->type == Type::kBool; };
   if (is_number(a) && is_number(b)) {
+    const bool divides =
+        op == Operator::kDivide || op == Operator::kFloorDivide || op == Operator::kModulo;
+    if (divides && static_cast<Int*>(b)->value == 0 && expects("ZeroDivisionError"))
+      return raise("ZeroDivisionError", "division by zero");
     const auto result = arithmetic(op, static_cast<Int*>(a)->value, static_cast<Int*>(b)->value);
     return result ? integer(*result) : opaque_;
   }

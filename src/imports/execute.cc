@@ -659,6 +659,44 @@ Flow Interpreter::execute_while(const Stmt& statement) {
   return Flow::kNext;
 }
 
+// What `except*` makes of a group of errors: each handler that takes one of them is run. What is
+// not known to be taken is not known to go on either.
+Flow Interpreter::handle_group(const Stmt& statement) {
+  Raised group = *raised_;
+  raised_.reset();
+  const auto* value = as<Instance>(group.value, Type::kInstance);
+  const bool is_told = value && value->arguments && value->arguments->items.size() > 1;
+  const auto errors = is_told ? elements(value->arguments->items[1]) : std::nullopt;
+  std::vector<Ref> left;
+  if (errors) left.assign(errors->begin(), errors->end());
+  bool is_known = errors && !holds_more(value->arguments->items[1]);
+  for (const Handler& handler : statement.handlers) {
+    Ref types = handler.type ? evaluate(*handler.type) : nullptr;
+    if (!types) return Flow::kRaise;
+    bool takes = false;
+    std::erase_if(left, [&](Ref error) {
+      const auto matches = is_instance(error, types);
+      takes |= matches.value_or(false);
+      is_known &= matches.has_value();
+      return matches.value_or(false);
+    });
+    if (!takes && is_known) continue;
+    if (!handler.name.empty()) bind(handler.name, opaque());
+    if (!takes) {
+      skip(handler.body, statement.line, "which errors a group holds");
+      continue;
+    }
+    handling_.push_back(group);
+    handling_.back().handled_in = frames_.size();
+    const Flow flow = execute(handler.body);
+    handling_.pop_back();
+    if (flow != Flow::kNext) return flow;
+  }
+  if (!is_known || left.empty()) return Flow::kNext;
+  raised_ = std::move(group);
+  return Flow::kRaise;
+}
+
 std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
   if (!handler.type) return true;
   const Raised raised = *raised_;
@@ -684,7 +722,10 @@ Flow Interpreter::execute_try(const Stmt& statement) {
     may_have_raised = frames_.back().doubt.raised;
   }
   if (flow == Flow::kRaise && raised_ && raised_->left) return flow;
-  if (flow == Flow::kRaise && raised_) {
+  const bool is_group = raised_is("BaseExceptionGroup") || raised_is("ExceptionGroup");
+  if (flow == Flow::kRaise && statement.is_star && is_group) {
+    flow = handle_group(statement);
+  } else if (flow == Flow::kRaise && raised_) {
     for (const Handler& handler : statement.handlers) {
       if (handler_matches(handler) == std::optional<bool>(false)) continue;
       Raised caught = *raised_;
@@ -1020,6 +1061,8 @@ Flow Interpreter::execute_class(const Stmt& statement) {
     for (const ModelRow* row : models_of(fmt::format("{}.{}", type->module->spec.name, type->name)))
       type->names[last_of(row->name)] = make<Model>(row->name, row->function);
   if (!tell_names(type)) return Flow::kRaise;
+  if (has_own_code_ && is_own_code(type->module)) let_out_metaclass(type);
+  if (is_own_code(type->module)) members_of(type);
   for (Class* base : type->bases) {
     Ref hook = class_attribute(base, "__init_subclass__");
     if (!hook) continue;
@@ -1123,6 +1166,9 @@ bool Interpreter::delete_target(const Expr& target) {
       Ref object = evaluate(*target.items[0]);
       if (!object) return false;
       if (Module* module = as<Module>(object, Type::kModule)) module->names.erase(target.text);
+      if (auto* instance = as<Instance>(object, Type::kInstance))
+        instance->names.erase(target.text);
+      if (auto* type = as<Class>(object, Type::kClass)) type->names.erase(target.text);
       return true;
     }
     case ExprKind::kSubscript: {
@@ -1192,6 +1238,10 @@ bool Interpreter::unpack(const Expr& target, Ref value) {
     if (target.items[i]->kind == ExprKind::kStarred) starred = i;
   const bool fits =
       items && (starred == count ? items->size() == count : items->size() + 1 >= count);
+  if (items && !fits && !holds_more(value) && expects("ValueError")) {
+    raise("ValueError", "another number of values to unpack");
+    return false;
+  }
   for (size_t i = 0; i < count; i++) {
     const Expr& part = *target.items[i];
     if (!fits) {

@@ -358,6 +358,7 @@ class Interpreter {
   Flow execute_while(const Stmt& statement);
   Flow execute_else(const Stmt& loop, Round& round);
   Flow execute_try(const Stmt& statement);
+  Flow handle_group(const Stmt& statement);
   Flow execute_import(const Stmt& statement);
   Flow execute_import_from(const Stmt& statement);
   Ref own_import();
@@ -403,6 +404,7 @@ class Interpreter {
   Flow run_generator(Iterator* generator, const Taker& take, Asking asking = Asking::kLoop,
                      Ref* result = nullptr);
   Sequence* collect(Iterator* iterator);
+  bool is_enumeration(const Class* type);
   Sequence* members_of(Class* type);
   std::span<const Ref> take_rest(Iterator* iterator);
   Ref close(const Consumer& consumer);
@@ -474,6 +476,13 @@ class Interpreter {
   void may_run_calls(const Expr& skipped);
   void fill(Ref container, const LetOut& out);
   void fill_any_item(const Expr& item, const LetOut& out);
+  void fill_by(const Function& function, const Arguments& given, const LetOut& out);
+  void set_any_name(const Expr& call);
+  void add_functions(Block block, Scope* scope, LetOut& out);
+  void let_out_special(Instance* instance);
+  void let_out_metaclass(Class* type);
+  void note_given(const Function& to, const Arguments& arguments, bool is_followed);
+  void let_out_given();
 
   // data_classes.cc
   // `init`: the class's own before it was decorated, which stays; null: none.
@@ -654,6 +663,7 @@ class Interpreter {
   bool has_own_code_ = false;  // a module of the program's own has run, from a file
   uint64_t let_out_work_ = 0;
   bool let_out_is_over_ = false;
+  std::vector<Ref> given_;         // the program's own functions that libraries have, and may call
   bool has_shadows_ = false;       // files of the user's that are named as standard modules
   bool generator_raised_ = false;  // one that elements() has run: the call that asked raises
   struct Expected {

@@ -167,23 +167,58 @@ std::span<const Ref> Interpreter::take_rest(Iterator* iterator) {
   return items.subspan(first);
 }
 
+// A class of members, whose call finds one of them.
+bool Interpreter::is_enumeration(const Class* type) {
+  const Module* enums = as<Module>(loaded_module("enum"), Type::kModule);
+  const Class* root = enums ? as<Class>(enums->names.get("Enum"), Type::kClass) : nullptr;
+  return root && type != root && derives_from(type, root);
+}
+
 // The members of an enumeration, in the order of its text; null: it is none, or has bases that are
 // not known. Those that it names twice are there twice.
 Sequence* Interpreter::members_of(Class* type) {
-  const Module* enums = as<Module>(loaded_module("enum"), Type::kModule);
-  const Class* root = enums ? as<Class>(enums->names.get("Enum"), Type::kClass) : nullptr;
-  if (!root || type == root || !derives_from(type, root) || is_open(type)) return nullptr;
+  if (!is_enumeration(type) || is_open(type)) return nullptr;
+  // Where members are no texts or numbers too, they stand in the class, as they do in reality.
+  bool stand_there = is_own_code(type->module);
+  std::vector<Class*> bases(type->bases.begin(), type->bases.end());
+  for (size_t i = 0; i < bases.size() && stand_there; i++) {
+    stand_there = bases[i]->module && (!is_enumeration(bases[i]) || is_own_code(bases[i]->module));
+    if (is_enumeration(bases[i]))
+      bases.insert(bases.end(), bases[i]->bases.begin(), bases[i]->bases.end());
+  }
+  const bool are_filled = type->names.contains("__init__") || type->names.contains("__new__");
   Sequence* members = list({}, Type::kTuple);
+  std::vector<std::pair<std::string_view, Ref>> made;
   for (const auto& [name, value] : type->names) {
     const bool is_member =
         !name.starts_with('_') && is_data(value) && !own_method(value, "__get__");
     if (!is_member) continue;
-    auto* member = make<Instance>(type);
+    auto* member = as<Instance>(value, Type::kInstance);
+    if (member && member->of == type) {
+      const auto& known = members->items;
+      if (std::find(known.begin(), known.end(), member) == known.end())
+        members->items.push_back(member);
+      continue;
+    }
+    // A second name of the same value is another name of the same member.
+    const auto same = std::find_if(members->items.begin(), members->items.end(), [&](Ref known) {
+      return stand_there &&
+             equal(static_cast<Instance*>(known)->names.get("value"), value) == std::optional(true);
+    });
+    if (same != members->items.end()) {
+      made.emplace_back(name, *same);
+      continue;
+    }
+    member = make<Instance>(type);
+    member->open = are_filled;
     member->names["name"] = member->names["_name_"] = constant(name);
     member->names["value"] = member->names["_value_"] =
         value->type == Type::kInstance ? opaque_ : value;  // auto()
     members->items.push_back(member);
+    made.emplace_back(name, member);
   }
+  if (stand_there)
+    for (const auto& [name, member] : made) type->names[name] = member;
   return members;
 }
 

@@ -22,6 +22,8 @@ Ref model_len(I& in, Ref, const A& a) {
     return in.integer(static_cast<int64_t>(dict->items.size()));
   if (value->type == Type::kStr || value->type == Type::kBytes)
     return in.integer(static_cast<int64_t>(static_cast<Str*>(value)->text.size()));
+  const bool has_none = value->type == Type::kInt || value->type == Type::kNone;
+  if (has_none && in.expects("TypeError")) return in.raise("TypeError", "object has no len()");
   return in.opaque();
 }
 
@@ -116,8 +118,10 @@ Ref model_int(I& in, Ref, const A& a) {
   if (!value) return in.integer(0);
   if (Int* number = as<Int>(value, Type::kInt)) return number;
   if (Int* number = as<Int>(value, Type::kBool)) return in.integer(number->value);
+  if (value->type == Type::kNone && in.expects("TypeError"))
+    return in.raise("TypeError", "int() argument must not be 'NoneType'");
   const std::string_view* text = text_of(value);
-  if (!text || a.positional.size() > 1) return in.opaque();
+  if (!text || a.positional.size() > 1 || a.get(SIZE_MAX, "base")) return in.opaque();
   const std::string digits(*text);
   char* end = nullptr;
   const int64_t number = std::strtoll(digits.c_str(), &end, 10);
@@ -139,7 +143,10 @@ Ref make_sequence(I& in, const A& a, Type type) {
   const auto items = in.elements(given);
   Sequence* source = sequence_of(given);
   result->open = !items || (source && source->open);
-  if (items) result->items.assign(items->begin(), items->end());
+  if (items && type == Type::kSet)
+    find_model("set.update")->function(in, result, Arguments(in.arena(), {given}));
+  else if (items)
+    result->items.assign(items->begin(), items->end());
   return result;
 }
 
@@ -154,29 +161,16 @@ Ref model_set(I& in, Ref, const A& a) {
 }
 
 Ref model_sorted(I& in, Ref, const A& a) {
-  auto* result = static_cast<Sequence*>(make_sequence(in, a, Type::kList));
-  Ref key = a.get(8, "key");
-  if (key && key->type != Type::kNone) {  // the order is not computed, but its effects are
-    const Sequence* items = in.list(result->items);
-    for (Ref item : items->items) {
-      const A one(in.arena(), {item});
-      if (!in.call(key, one)) return nullptr;
-    }
-    return result;
-  }
-  const bool texts = std::all_of(result->items.begin(), result->items.end(),
-                                 [](Ref item) { return text_of(item) != nullptr; });
-  if (texts)
-    std::stable_sort(result->items.begin(), result->items.end(),
-                     [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
-  Ref reverse = a.get(9, "reverse");
-  if (reverse && in.truth(reverse) == std::optional(true))
-    std::reverse(result->items.begin(), result->items.end());
-  return result;
+  Ref made = make_sequence(in, a, Type::kList);
+  if (!made) return nullptr;
+  A order(in.arena());
+  order.keywords = a.keywords;
+  return find_model("list.sort")->function(in, made, order) ? made : nullptr;
 }
 
 Ref model_reversed(I& in, Ref, const A& a) {
   auto* result = static_cast<Sequence*>(make_sequence(in, a, Type::kList));
+  if (!result) return nullptr;
   std::reverse(result->items.begin(), result->items.end());
   return result;
 }
@@ -258,24 +252,32 @@ Ref model_range(I& in, Ref, const A& a) {
 
 Ref model_enumerate(I& in, Ref, const A& a) {
   const auto items = in.elements(a.get(0));
+  Ref start = a.get(1, "start");
+  const auto* first = as<Int>(start, Type::kInt);
   if (!items) return in.opaque();
   auto* result = in.list({});
-  for (size_t i = 0; i < items->size(); i++)
-    result->items.push_back(
-        in.list({in.integer(static_cast<int64_t>(i)), (*items)[i]}, Type::kTuple));
+  for (size_t i = 0; i < items->size(); i++) {
+    Ref number = in.opaque();
+    if (first || !start) number = in.integer((first ? first->value : 0) + static_cast<int64_t>(i));
+    result->items.push_back(in.list({number, (*items)[i]}, Type::kTuple));
+  }
+  result->open = holds_more(a.get(0));
   return result;
 }
 
 Ref model_zip(I& in, Ref, const A& a) {
   std::vector<std::span<const Ref>> columns;
   size_t rows = SIZE_MAX;
+  bool is_open = false;
   for (Ref item : a.positional) {
     auto items = in.elements(item);
     if (!items) return in.opaque();
+    is_open |= holds_more(item);
     rows = std::min(rows, items->size());
     columns.push_back(*items);
   }
   auto* result = in.list({});
+  result->open = is_open;
   if (columns.empty()) return result;
   for (size_t i = 0; i < rows; i++) {
     std::vector<Ref> row;
@@ -313,6 +315,7 @@ Ref model_map(I& in, Ref, const A& a) {
     if (!value) return nullptr;
     result->items.push_back(value);
   }
+  result->open = holds_more(a.get(1));
   return result;
 }
 
@@ -339,7 +342,7 @@ Ref any_all(I& in, const A& a, bool wanted) {
       generator && generator->is_generator() && !generator->is_left) {
     bool sure = true, is_there = false;
     const Flow flow = in.each(generator, [&](Ref item) {
-      const auto decided = in.truth(item);
+      const auto decided = item->doubted ? std::nullopt : in.truth(item);
       sure &= decided.has_value();
       is_there = decided && *decided == wanted;
       return is_there ? Flow::kBreak : Flow::kNext;
@@ -352,7 +355,7 @@ Ref any_all(I& in, const A& a, bool wanted) {
   Sequence* source = sequence_of(a.get(0));
   bool sure = !(source && source->open);
   for (Ref item : *items) {
-    const auto decided = in.truth(item);
+    const auto decided = item->doubted ? std::nullopt : in.truth(item);
     if (decided && *decided == wanted) return in.boolean(wanted);
     sure &= decided.has_value();
   }
@@ -382,7 +385,9 @@ Ref generator_next(I& in, Ref self, const A&) {
 // Another value than None is nothing that the generator can be given here.
 Ref generator_send(I& in, Ref self, const A& a) {
   const bool is_next = a.get(0) && a.get(0)->type == Type::kNone;
-  return is_next ? generator_next(in, self, a) : in.opaque();
+  if (is_next) return generator_next(in, self, a);
+  in.let_out(self);
+  return in.opaque();
 }
 Ref generator_close(I& in, Ref self, const A&) {
   if (Iterator* iterator = as<Iterator>(self, Type::kIterator)) iterator->is_left = true;
@@ -443,7 +448,8 @@ Ref model_locals(I& in, Ref self, const A& a) {
 
 Ref model_vars(I& in, Ref, const A& a) {
   Module* module = as<Module>(a.get(0), Type::kModule);
-  return module ? in.variables_of(module) : in.opaque();
+  if (module) return in.variables_of(module);
+  return as<Instance>(a.get(0), Type::kInstance) ? in.attribute(a.get(0), "__dict__") : in.opaque();
 }
 
 Ref model_dir(I& in, Ref, const A& a) {
@@ -469,6 +475,46 @@ Ref model_callable(I& in, Ref, const A& a) {
 }
 
 // super() of the running method: an instance-like view that starts at the bases.
+// The classes from `type` on, in the order in which an attribute is looked for (C3, see
+// https://docs.python.org/3/howto/mro.html); empty: there is no such order, or it is too long.
+std::vector<Class*> method_order(Class* type, int depth = 0) {
+  constexpr int kDeepest = 30;
+  std::vector<std::vector<Class*>> lists;
+  for (Class* base : type->bases) {
+    if (depth < kDeepest) lists.push_back(method_order(base, depth + 1));
+    if (lists.empty() || lists.back().empty()) return {};
+  }
+  lists.emplace_back(type->bases.begin(), type->bases.end());
+  std::vector<Class*> order = {type};
+  const auto stands_behind = [&](Class* one) {
+    return std::any_of(lists.begin(), lists.end(), [one](const auto& list) {
+      return !list.empty() && std::find(list.begin() + 1, list.end(), one) != list.end();
+    });
+  };
+  for (;;) {
+    std::erase_if(lists, [](const auto& list) { return list.empty(); });
+    if (lists.empty()) return order;
+    const auto next = std::find_if(lists.begin(), lists.end(),
+                                   [&](const auto& list) { return !stands_behind(list[0]); });
+    if (next == lists.end()) return {};
+    Class* one = (*next)[0];
+    order.push_back(one);
+    for (auto& list : lists)
+      if (!list.empty() && list[0] == one) list.erase(list.begin());
+  }
+}
+
+// Where super() looks in a method of `owner`, of an object of this class.
+std::pmr::vector<Class*> behind(Class* type, Class* owner) {
+  const std::vector<Class*> order =
+      type->bases.size() > 1 || type != owner ? method_order(type) : std::vector<Class*>();
+  const auto at = std::find(order.begin(), order.end(), owner);
+  if (at == order.end()) return owner->bases;
+  std::pmr::vector<Class*> rest(owner->bases.get_allocator());
+  rest.assign(at + 1, order.end());
+  return rest;
+}
+
 Ref model_super(I& in, Ref, const A&) {
   Scope* scope = in.scope();
   while (scope && !scope->owner) scope = scope->outer;
@@ -477,7 +523,7 @@ Ref model_super(I& in, Ref, const A&) {
   auto* view = in.make<Class>();
   view->name = "super";
   view->module = scope->module;
-  view->bases = scope->owner->bases;
+  view->bases = behind(self->of, scope->owner);
   view->open = true;
   auto* instance = in.make<Instance>(view);
   instance->target = self;
@@ -546,19 +592,50 @@ Ref model_type(I& in, Ref, const A& a) {
   return in.opaque();
 }
 
-Ref model_copy(I& in, Ref, const A& a) {
-  Ref value = a.get(0);
+// A copy of a container, and of those in it down to `depth`. Of an object, the object itself.
+Ref copied(I& in, Ref value, int depth) {
+  const auto within = [&](Ref item) { return depth > 0 ? copied(in, item, depth - 1) : item; };
   if (Sequence* sequence = sequence_of(value)) {
-    Sequence* copy = in.list(sequence->items, sequence->type);
+    Sequence* copy = in.list({}, sequence->type);
     copy->open = sequence->open;
+    copy->may_lack = sequence->may_lack;
+    for (Ref item : std::vector<Ref>(sequence->items.begin(), sequence->items.end()))
+      in.append(copy, within(item));
     return copy;
   }
   if (Dict* dict = as<Dict>(value, Type::kDict)) {
-    Ref copy = model_dict(in, nullptr, a);
-    if (Dict* made = as<Dict>(copy, Type::kDict)) made->factory = dict->factory;
+    auto* copy = in.make<Dict>();
+    copy->open = dict->open;
+    copy->may_lack = dict->may_lack;
+    copy->factory = dict->factory;
+    for (const auto& [key, item] : dict->items) in.dict_set(copy, key, within(item));
     return copy;
   }
   return value ? value : in.opaque();
+}
+Ref model_copy(I& in, Ref, const A& a) {
+  return copied(in, a.get(0), 0);
+}
+Ref model_deepcopy(I& in, Ref, const A& a) {
+  constexpr int kDeepest = 8;
+  return copied(in, a.get(0), kDeepest);
+}
+
+// Counts what it is given: collections.Counter.
+Ref model_count_elements(I& in, Ref, const A& a) {
+  auto* counter = as<Instance>(a.get(0), Type::kInstance);
+  auto* counts = counter ? counter->items : as<Dict>(a.get(0), Type::kDict);
+  if (!counts) return in.none();
+  counts->open = true;
+  for (const auto& [key, value] : counts->items) *counts->items.find(key) = in.opaque();
+  return in.none();
+}
+
+// object.__new__(class)
+Ref model_object_new(I& in, Ref self, const A& a) {
+  auto* type = as<Class>(a.get(0), Type::kClass);
+  if (!type) type = as<Class>(self, Type::kClass);
+  return type ? static_cast<Ref>(in.make<Instance>(type)) : in.opaque();
 }
 
 // open(path): only what reading on import needs.
@@ -630,6 +707,9 @@ Ref extreme(I& in, const A& a, Operator op) {
     if (!known) return in.opaque();
     items = *known;
   }
+  const bool is_empty = items.empty() && a.positional.size() == 1 && a.keywords.empty();
+  if (is_empty && in.expects("ValueError"))
+    return in.raise("ValueError", "arg is an empty sequence");
   if (items.empty() || !a.keywords.empty()) return in.opaque();
   Ref best = items[0];
   for (Ref item : items) {
@@ -649,6 +729,7 @@ Ref model_max(I& in, Ref, const A& a) {
 Ref model_repr(I& in, Ref, const A& a) {
   if (a.get(0) && a.get(0)->type == Type::kStr)
     return in.string(fmt::format("'{}'", *text_of(a.get(0))));
+  if (as<Instance>(a.get(0), Type::kInstance)) return in.opaque();
   return model_str(in, nullptr, a);
 }
 
@@ -713,7 +794,9 @@ constexpr ModelRow kRows[] = {
     {"generator.close", generator_close},
     {"type.__new__", model_type},
     {"copy.copy", model_copy},
-    {"copy.deepcopy", model_copy},
+    {"copy.deepcopy", model_deepcopy},
+    {"_collections._count_elements", model_count_elements},
+    {"object.__new__", model_object_new},
 };
 
 }  // namespace

@@ -44,20 +44,6 @@ std::optional<bool> affix(Ref wanted, std::string_view text, bool start) {
   return start ? text.starts_with(*part) : text.ends_with(*part);
 }
 
-Ref str_startswith(I& in, Ref self, const A& a) {
-  const Call call(self, a);
-  Ref wanted = call.arguments.get(0);
-  if (!call.text() || !wanted || call.arguments.positional.size() > 1) return in.opaque();
-  return in.boolean(affix(wanted, *call.text(), true));
-}
-
-Ref str_endswith(I& in, Ref self, const A& a) {
-  const Call call(self, a);
-  Ref wanted = call.arguments.get(0);
-  if (!call.text() || !wanted) return in.opaque();
-  return in.boolean(affix(wanted, *call.text(), false));
-}
-
 template <class F>
 Ref transformed(I& in, Ref self, const A& a, F letter) {
   const Call call(self, a);
@@ -154,13 +140,24 @@ Ref str_rsplit(I& in, Ref self, const A& a) {
   return split(in, self, a, true);
 }
 
-Ref str_splitlines(I& in, Ref self, const A&) {
-  const std::string_view* text = own(self);
-  if (!text) return in.opaque();
-  const std::string_view newline = "\n";
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; });
+}
+
+// Not of bytes, which know fewer ends of a line.
+Ref str_splitlines(I& in, Ref self, const A& a) {
+  const std::string_view* text = text_of(self);
+  Ref keep = a.get(0, "keepends");
+  const auto keeps = keep ? in.truth(keep) : std::optional(false);
+  if (!text || !keeps || !is_ascii(*text)) return in.opaque();
   auto* result = in.list({});
-  for (const std::string_view part : split_text(*text, &newline, -1, false))
-    result->items.push_back(in.constant(part));
+  for (size_t at = 0; at < text->size();) {
+    const size_t end = std::min(text->find_first_of("\n\r\v\f\x1c\x1d\x1e", at), text->size());
+    size_t next = std::min(end + 1, text->size());
+    if (text->substr(end).starts_with("\r\n")) next++;
+    result->items.push_back(in.constant(text->substr(at, (*keeps ? next : end) - at)));
+    at = next;
+  }
   return result;
 }
 
@@ -207,20 +204,19 @@ Ref str_replace(I& in, Ref self, const A& a) {
   const Call call(self, a);
   const std::string_view *from = text_of(call.arguments.get(0)),
                          *to = text_of(call.arguments.get(1));
-  if (!call.text() || !from || !to || from->empty()) return in.opaque();
+  Ref count = call.arguments.get(2, "count");
+  const auto* most = as<Int>(count, Type::kInt);
+  if (!call.text() || !from || !to || from->empty() || (count && !most)) return in.opaque();
   std::string result;
   const std::string_view text = *call.text();
   size_t at = 0;
-  for (size_t found; (found = text.find(*from, at)) != std::string::npos;
-       at = found + from->size()) {
+  int64_t left = most ? most->value : -1;
+  for (size_t found; left != 0 && (found = text.find(*from, at)) != std::string::npos;
+       at = found + from->size(), left--) {
     result.append(text.substr(at, found - at)).append(*to);
     if (result.size() > (1 << 20)) return in.opaque();
   }
   return in.string(result.append(text.substr(at)));
-}
-
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; });
 }
 
 // The part of the text that `(part, start, end)` means, and where it begins; nothing: not known, or
@@ -247,6 +243,16 @@ std::optional<Searched> searched(const Call& call) {
   const auto begin = static_cast<size_t>(bounds[0]);
   const auto end = static_cast<size_t>(bounds[1]);
   return Searched{*part, call.text()->substr(begin, end - begin), begin};
+}
+
+template <bool start>
+Ref str_affix(I& in, Ref self, const A& a) {
+  const Call call(self, a);
+  Ref wanted = call.arguments.get(0);
+  if (!call.text() || !wanted) return in.opaque();
+  if (call.arguments.positional.size() == 1) return in.boolean(affix(wanted, *call.text(), start));
+  const auto in_text = searched(call);
+  return in_text ? in.boolean(affix(wanted, in_text->text, start)) : in.opaque();
 }
 
 template <bool from_right, bool must>
@@ -445,32 +451,53 @@ Ref list_insert(I& in, Ref self, const A& a) {
   Sequence* list = sequence_of(self);
   Int* at = as<Int>(a.get(0), Type::kInt);
   if (list && a.get(1)) {
-    const size_t place =
-        at && at->value >= 0 ? std::min(static_cast<size_t>(at->value), list->items.size()) : 0;
+    const auto size = static_cast<int64_t>(list->items.size());
+    const int64_t given = at ? at->value : 0;
+    const int64_t place = std::clamp(given < 0 ? given + size : given, int64_t{0}, size);
     list->items.insert(list->items.begin() + static_cast<ptrdiff_t>(place), a.get(1));
   }
   in.count_effect();
   return in.none();
 }
 
-Ref list_remove(I& in, Ref self, const A& a) {
+// `error`: where it is not there; empty: none.
+Ref take_out(I& in, Ref self, const A& a, std::string_view error) {
   Sequence* list = sequence_of(self);
   if (!list || !a.get(0)) return in.none();
-  for (size_t i = 0; i < list->items.size(); i++)
-    if (in.equal(list->items[i], a.get(0)) == std::optional(true)) {
-      list->items.erase(list->items.begin() + static_cast<ptrdiff_t>(i));
-      break;
-    }
+  bool sure = !list->open;
+  for (size_t i = 0; i < list->items.size(); i++) {
+    const auto same = in.equal(list->items[i], a.get(0));
+    sure &= same.has_value();
+    if (same != std::optional(true)) continue;
+    list->items.erase(list->items.begin() + static_cast<ptrdiff_t>(i));
+    return in.none();
+  }
+  if (sure && !error.empty() && in.expects(error)) return in.raise(error, "it is not there");
   return in.none();
+}
+Ref list_remove(I& in, Ref self, const A& a) {
+  return take_out(in, self, a, "ValueError");
+}
+Ref set_remove(I& in, Ref self, const A& a) {
+  return take_out(in, self, a, "KeyError");
+}
+Ref set_discard(I& in, Ref self, const A& a) {
+  return take_out(in, self, a, "");
 }
 
 Ref list_pop(I& in, Ref self, const A& a) {
   Sequence* list = sequence_of(self);
-  if (!list || list->open || list->items.empty()) return in.opaque();
-  Int* at = as<Int>(a.get(0), Type::kInt);
-  if (a.get(0) && (!at || at->value != 0)) return in.opaque();
-  const size_t place = at ? 0 : list->items.size() - 1;
-  Ref value = list->items[place];
+  if (!list || list->open) return in.opaque();
+  Ref given = a.get(0);
+  const auto* at = as<Int>(given, Type::kInt);
+  if (given && !at) return in.opaque();
+  const auto size = static_cast<int64_t>(list->items.size());
+  int64_t place = at ? at->value : -1;
+  if (place < 0) place += size;
+  if (place < 0 || place >= size)
+    return in.expects("IndexError") ? in.raise("IndexError", "pop index out of range")
+                                    : in.opaque();
+  Ref value = list->items[static_cast<size_t>(place)];
   list->items.erase(list->items.begin() + static_cast<ptrdiff_t>(place));
   return value;
 }
@@ -500,6 +527,46 @@ void unite(I& in, Sequence* set, Ref given) {
   }
 }
 
+// What is there already is not added again. Where that is not known it may be there twice.
+Ref set_add(I& in, Ref self, const A& a) {
+  Sequence* set = sequence_of(self);
+  Ref item = a.get(0);
+  const bool is_there = set && item && set->items.size() <= kMostCompared &&
+                        in.contains(set, item) == std::optional(true);
+  return is_there ? in.none() : list_append(in, self, a);
+}
+
+Ref set_update(I& in, Ref self, const A& a) {
+  Sequence* set = sequence_of(self);
+  for (Ref given : a.positional)
+    if (const auto items = set ? in.elements(given) : std::nullopt) {
+      for (Ref item : *items) set_add(in, self, A(in.arena(), {item}));
+      set->open |= holds_more(given);
+    } else if (set) {
+      set->open = true;
+    }
+  in.count_effect();
+  return in.none();
+}
+
+// Keeps those that are in what is given, or those that are not.
+template <bool inside>
+Ref set_keep(I& in, Ref self, const A& a) {
+  Sequence* set = sequence_of(self);
+  for (Ref given : a.positional) {
+    if (!set) break;
+    bool sure = true;
+    std::erase_if(set->items, [&](Ref item) {
+      const auto is_in = in.contains(given, item);
+      sure &= is_in.has_value();
+      return is_in == std::optional(!inside);
+    });
+    set->may_lack |= !sure;
+  }
+  in.count_effect();
+  return in.none();
+}
+
 Ref set_union(I& in, Ref self, const A& a) {
   const Call call(self, a);
   if (!call.self) return in.opaque();
@@ -522,12 +589,48 @@ Ref list_clear(I& in, Ref self, const A&) {
   return in.none();
 }
 
-Ref list_sort(I& in, Ref self, const A&) {
+// False: it raised. What is not known to be in order may be anything at each place.
+bool sort(I& in, Sequence& sequence, Ref key, Ref reverse) {
+  constexpr size_t kMostSorted = 10'000;
+  struct Row {
+    Ref key, item;
+  };
+  std::vector<Row> rows;
+  for (Ref item : std::vector<Ref>(sequence.items.begin(), sequence.items.end())) {
+    const bool has_key = key && key->type != Type::kNone;
+    Ref by = has_key ? in.call(key, Arguments(in.arena(), {item})) : item;
+    if (!by) return false;
+    rows.push_back({by, item});
+  }
+  const auto reversed = reverse ? in.truth(reverse) : std::optional(false);
+  bool sure = reversed && !sequence.open && rows.size() <= kMostSorted;
+  // What is equal keeps its order, in both directions.
+  if (sure)
+    std::stable_sort(rows.begin(), rows.end(), [&](const Row& x, const Row& y) {
+      const auto less = *reversed ? in.compare(Operator::kLess, y.key, x.key)
+                                  : in.compare(Operator::kLess, x.key, y.key);
+      sure &= less.has_value() && !x.key->doubted && !y.key->doubted;
+      return less.value_or(false);
+    });
+  for (size_t i = 0; i < rows.size(); i++)
+    sequence.items[i] = sure || rows.size() < 2 ? rows[i].item : in.doubt(rows[i].item);
+  return true;
+}
+
+Ref list_sort(I& in, Ref self, const A& a) {
   Sequence* list = sequence_of(self);
-  if (list && std::all_of(list->items.begin(), list->items.end(),
-                          [](Ref item) { return text_of(item) != nullptr; }))
-    std::stable_sort(list->items.begin(), list->items.end(),
-                     [](Ref x, Ref y) { return *text_of(x) < *text_of(y); });
+  if (!list) return in.none();
+  // Its keys are computed by the program's own code, which may look at the list.
+  Sequence* sorted = in.list(list->items);
+  if (!sort(in, *sorted, a.get(SIZE_MAX, "key"), a.get(SIZE_MAX, "reverse"))) return nullptr;
+  list->items.assign(sorted->items.begin(), sorted->items.end());
+  in.count_effect();
+  return in.none();
+}
+
+Ref list_reverse(I& in, Ref self, const A&) {
+  if (Sequence* list = sequence_of(self)) std::reverse(list->items.begin(), list->items.end());
+  in.count_effect();
   return in.none();
 }
 
@@ -629,6 +732,28 @@ Ref dict_copy(I& in, Ref self, const A&) {
   return copy;
 }
 
+Ref dict_clear(I& in, Ref self, const A&) {
+  Dict* dict = dict_of(self);
+  if (!dict) return in.none();
+  std::vector<Ref> keys;
+  for (const auto& [key, value] : dict->items) keys.push_back(key);
+  for (Ref key : keys) in.dict_erase(dict, key);
+  if (!dict->variables_of) dict->open = dict->may_lack = false;
+  in.count_effect();
+  return in.none();
+}
+
+Ref dict_popitem(I& in, Ref self, const A&) {
+  Dict* dict = dict_of(self);
+  Ref last = nullptr;
+  if (dict && !dict->open)
+    for (const auto& [key, value] : dict->items) last = key;
+  if (!last) return in.opaque();
+  Ref value = I::dict_get(dict, last);
+  in.dict_erase(dict, last);
+  return in.list({last, value}, Type::kTuple);
+}
+
 // Of a class, whatever it is called on.
 Ref dict_fromkeys(I& in, Ref, const A& a) {
   const auto keys = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
@@ -650,8 +775,8 @@ constexpr ModelRow kRows[] = {
     {"tuple.major()", tuple_field<0>},
     {"tuple.minor()", tuple_field<1>},
     {"tuple.micro()", tuple_field<2>},
-    {"str.startswith", str_startswith},
-    {"str.endswith", str_endswith},
+    {"str.startswith", str_affix<true>},
+    {"str.endswith", str_affix<false>},
     {"str.lower", str_lower},
     {"str.casefold", str_lower},
     {"str.upper", str_upper},
@@ -694,12 +819,16 @@ constexpr ModelRow kRows[] = {
     {"list.copy", list_copy},
     {"list.clear", list_clear},
     {"list.sort", list_sort},
+    {"list.reverse", list_reverse},
     {"list.index", list_index},
     {"tuple.index", list_index},
-    {"set.add", list_append},
-    {"set.update", list_extend},
-    {"set.discard", list_remove},
-    {"set.remove", list_remove},
+    {"set.add", set_add},
+    {"set.update", set_update},
+    {"set.discard", set_discard},
+    {"set.remove", set_remove},
+    {"set.clear", list_clear},
+    {"set.intersection_update", set_keep<true>},
+    {"set.difference_update", set_keep<false>},
     {"set.copy", list_copy},
     {"set.issubset", set_issubset},
     {"set.union", set_union},
@@ -711,6 +840,8 @@ constexpr ModelRow kRows[] = {
     {"dict.keys", dict_keys},
     {"dict.values", dict_values},
     {"dict.copy", dict_copy},
+    {"dict.clear", dict_clear},
+    {"dict.popitem", dict_popitem},
     {"dict.fromkeys", dict_fromkeys},
 };
 

@@ -572,7 +572,8 @@ Ref Interpreter::run_text(std::string_view code, Dict* names) {
   Module* current = current_module();
   if (code.size() > kMostCode || frames_.size() > 200) return opaque_;
   const Syntax* syntax = parse_text(code);
-  if (!syntax->errors().empty()) return opaque_;
+  if (!syntax->errors().empty())
+    return expects("SyntaxError") ? raise("SyntaxError", "invalid syntax") : opaque_;
   Module* module = names ? new_module(current->spec) : current;
   if (names)
     for (const auto& [key, value] : names->items)

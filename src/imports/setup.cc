@@ -447,7 +447,8 @@ Ref Interpreter::subscript(Ref object, Ref key) {
       if (Ref method = method_of(instance->of->name, "__getitem__", instance))
         return call(method, Arguments(arena_, {key}));
     if (!instance->items) return opaque_;
-    if (Ref method = dict_get(instance->items, key) ? nullptr : own_method(instance, "__missing__"))
+    const bool is_missing = !instance->items->open && !dict_get(instance->items, key);
+    if (Ref method = is_missing ? own_method(instance, "__missing__") : nullptr)
       return call(method, Arguments(arena_, {key}));
     object = instance->items;
   }
@@ -481,7 +482,17 @@ Ref Interpreter::subscript(Ref object, Ref key) {
     if (place >= 0 && place < size) return constant(text.substr(static_cast<size_t>(place), 1));
     return expects("IndexError") ? raise("IndexError", "string index out of range") : opaque_;
   }
-  if (object->type == Type::kClass) return refuse_subscript(object) ? nullptr : object;
+  if (auto* type = as<Class>(object, Type::kClass)) {
+    if (is_enumeration(type)) {
+      const std::string_view* name = text_of(key);
+      Ref member = name ? type->names.get(*name) : nullptr;
+      return member && member->type == Type::kInstance ? member : opaque_;
+    }
+    auto* hook = as<Function>(class_attribute(type, "__class_getitem__"), Type::kFunction);
+    if (hook && is_own_code(type->module))
+      return call(bind_method(hook, nullptr, type), Arguments(arena_, {key}));
+    return refuse_subscript(object) ? nullptr : object;
+  }
   return opaque_;
 }
 
@@ -558,7 +569,8 @@ std::optional<std::string_view> Interpreter::display(Ref value) {
         return display(text);
       if (!raised_is("BaseException") && instance->of->module) return std::nullopt;
       if (instance->arguments && instance->arguments->items.size() == 1 &&
-          derives_from(instance->of, builtin_class("BaseException")))
+          derives_from(instance->of, builtin_class("BaseException")) &&
+          !derives_from(instance->of, builtin_class("KeyError")))
         return display(instance->arguments->items[0]);
       return std::nullopt;
     }

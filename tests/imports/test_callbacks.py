@@ -578,6 +578,164 @@ with zipfile.ZipFile("a.zip", "w") as made: made.writestr("a.txt", "a")
 Archive("a.zip").extractall("out")
 if not seen: import m_gone
 """,
+    'nested def in callback': """\
+import json
+seen=[]
+def hook(d):
+    def inner(x):
+        seen.append(x)
+    for k in d: inner(k)
+    return d
+json.loads('{"a": 1}', object_hook=hook)
+if not seen: import m_gone
+""",
+    'heapq in callback': """\
+import json, heapq
+heap=[]
+def hook(d):
+    heapq.heappush(heap, len(d)); return d
+json.loads('{"a": 1}', object_hook=hook)
+if not heap: import m_gone
+""",
+    'bisect in callback': """\
+import json, bisect
+heap=[]
+def hook(d):
+    bisect.insort(heap, len(d)); return d
+json.loads('{"a": 1}', object_hook=hook)
+if not heap: import m_gone
+""",
+    'setattr in callback': """\
+import json
+class S: done=False
+s=S()
+def hook(d):
+    setattr(s, "done", True); return d
+json.loads('{"a": 1}', object_hook=hook)
+if not s.done: import m_gone
+""",
+    'vars update': """\
+import json
+class S:
+    def __init__(self): self.mode="off"
+s=S()
+vars(s).update(json.loads('{"mode":"on"}'))
+if s.mode=="off": import m_gone
+""",
+    'deepcopy hook': """\
+import copy
+n=[]
+class S:
+    def __deepcopy__(self, memo): n.append(1); return S()
+copy.deepcopy([S()])
+if not n: import m_gone
+""",
+    'tar filter': """\
+import tarfile, io, tempfile, os
+n=[]
+d=tempfile.mkdtemp(); open(d+"/a","w").close()
+t=tarfile.open(fileobj=io.BytesIO(), mode="w")
+def f(i): n.append(i); return i
+t.add(d, filter=f)
+if not n: import m_gone
+""",
+    'walk onerror': """\
+import os
+n=[]
+for x in os.walk("/nonexistent", onerror=n.append): pass
+if not n: import m_gone
+""",
+    'singledispatch': """\
+import functools
+n=[]
+@functools.singledispatch
+def f(x): raise SystemExit("no")
+@f.register(int)
+def _(x): n.append(x)
+f(3)
+if not n: import m_gone
+""",
+    'metaclass registry': """\
+class Meta(type):
+    reg={}
+    def __new__(m, name, bases, ns):
+        c=super().__new__(m, name, bases, ns)
+        m.reg[name]=c
+        return c
+class A(metaclass=Meta): pass
+if "A" not in Meta.reg: import m_gone
+""",
+    'multiprocessing map': """\
+from multiprocessing.pool import ThreadPool
+got=[]
+with ThreadPool(2) as p: p.map(got.append, [1,2])
+if not got: import m_gone
+""",
+    'format hook': """\
+class D:
+    def __format__(self, s): log.append(s); return "x"
+    def __repr__(self): log2.append(1); return "y"
+log=[];log2=[]
+"{:a}".format(D()); "%r" % D()
+if not log or not log2: import m_gone
+""",
+    'del hook': """\
+log=[]
+class D:
+    def __del__(self): log.append(1)
+d=D()
+del d
+if not log: import m_gone
+""",
+    'argparse sub': """\
+import argparse
+def run(a): done.append(1)
+done=[]
+ap=argparse.ArgumentParser()
+sub=ap.add_subparsers(dest="cmd")
+s=sub.add_parser("run"); s.set_defaults(func=run)
+a=ap.parse_args(["run"])
+a.func(a)
+if not done: import m_gone
+""",
+    'warnings showwarning': """\
+import warnings
+n=[]
+def show(*a, **k): n.append(a)
+warnings.showwarning=show
+warnings.warn("x")
+if not n: import m_gone
+""",
+    'excepthook': """\
+import sys
+n=[]
+sys.excepthook=lambda *a: n.append(a)
+sys.stdout.write("x")
+class W:
+    def write(self, s): n.append(s)
+    def flush(self): pass
+old=sys.stdout
+sys.stdout=W(); print("a"); sys.stdout=old
+if not n: import m_gone
+""",
+    'special methods': """\
+log=[]
+class D:
+    def __len__(self): log.append(1); return 3
+    def __hash__(self): log2.append(1); return 1
+    def __lt__(self, other): log3.append(1); return True
+    def __radd__(self, other): log4.append(1); return 1
+    def __fspath__(self): log5.append(1); return "/etc"
+    def __neg__(self): log7.append(1); return 0
+    def __delitem__(self, key): log8.append(1)
+    def __instancecheck__(self, key): log9.append(1); return True
+log2=[];log3=[];log4=[];log5=[];log7=[];log8=[];log9=[]
+import os
+d=D(); len(d); {d: 1}; sorted([D(), D()]); 3+d; os.listdir(d); -d; isinstance(3, d)
+del d[1]
+for one in (log,log2,log3,log4,log5,log7,log8,log9):
+    if not one: import m_gone
+""",
 }
 
 # The same where nothing is called back, or not what would fill it.
@@ -646,6 +804,44 @@ class Registry:
 registry = Registry()
 print(registry, str(registry), repr(registry), isinstance(registry, Registry))
 if not registry.items: import m_gone
+""",
+    'partial never called': """\
+import functools
+got=[]
+def f(n): got.append(n)
+h=functools.partial(f,1)
+if not got: import m_gone
+""",
+    'wraps never called': """\
+got=[]
+def deco(f):
+    def w(*a): got.append(1); return f(*a)
+    return w
+@deco
+def go(): pass
+if not got: import m_gone
+""",
+    'len not filling': """\
+got=[]
+class A:
+    def __init__(self): self.n=0
+    def __len__(self): return self.n
+    def __repr__(self): return "A"
+a=A()
+if not got: import m_gone
+""",
+    'metaclass plain': """\
+class M(type):
+    def __new__(m,n,b,d): return super().__new__(m,n,b,d)
+got=[]
+class A(metaclass=M): pass
+if not got: import m_gone
+""",
+    'enum value': """\
+import enum
+class E(enum.Enum):
+    A="m_gone"
+__import__(E.A.value)
 """,
 }
 
