@@ -54,8 +54,9 @@ Class* owner_of(Class* type, std::string_view name, int depth = 0) {
   if (type->names.contains(name)) return type;
   Class* owner = nullptr;
   for (Class* base : type->bases) {
+    if (owner && (base == owner || !derives(base, owner, 0))) continue;
     Class* other = owner_of(base, name, depth + 1);
-    if (other && (!owner || (other != owner && derives(other, owner, 0)))) owner = other;
+    if (other && (!owner || derives(other, owner, 0))) owner = other;
   }
   return owner;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <unordered_set>
 
 #include "imports/models.h"
 
@@ -527,24 +528,37 @@ void unite(I& in, Sequence* set, Ref given) {
   }
 }
 
-// What is there already is not added again. Where that is not known it may be there twice.
+// What is there already is not added again. What is no key in our sense may be there twice.
 Ref set_add(I& in, Ref self, const A& a) {
   Sequence* set = sequence_of(self);
   Ref item = a.get(0);
-  const bool is_there = set && item && set->items.size() <= kMostCompared &&
-                        in.contains(set, item) == std::optional(true);
+  const bool is_there = set && item && is_key(item) && set->items.size() <= kMostCompared &&
+                        std::any_of(set->items.begin(), set->items.end(), [item](Ref one) {
+                          return is_key(one) && KeyTraits::equal(one, item);
+                        });
   return is_there ? in.none() : list_append(in, self, a);
 }
 
+struct HashOfKey {
+  size_t operator()(Ref key) const { return KeyTraits::hash(key); }
+};
+struct SameKey {
+  bool operator()(Ref a, Ref b) const { return KeyTraits::equal(a, b); }
+};
+
 Ref set_update(I& in, Ref self, const A& a) {
   Sequence* set = sequence_of(self);
-  for (Ref given : a.positional)
-    if (const auto items = set ? in.elements(given) : std::nullopt) {
-      for (Ref item : *items) set_add(in, self, A(in.arena(), {item}));
-      set->open |= holds_more(given);
-    } else if (set) {
-      set->open = true;
-    }
+  if (!set) return in.none();
+  std::unordered_set<Ref, HashOfKey, SameKey> keys;
+  for (Ref item : set->items)
+    if (is_key(item)) keys.insert(item);
+  for (Ref given : a.positional) {
+    if (given == self) continue;
+    const auto items = in.elements(given);
+    for (Ref item : items.value_or(std::span<const Ref>()))
+      if (!is_key(item) || keys.insert(item).second) in.append(set, item);
+    set->open |= !items || holds_more(given);
+  }
   in.count_effect();
   return in.none();
 }
