@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "imports/interpreter.h"
 #include "imports/module_name.h"
@@ -40,24 +41,39 @@ int count_yields(Block block) {
   return std::min(count, 2);
 }
 
-bool derives(const Class* type, const Class* base, int depth) {
-  if (type == base) return true;
-  if (depth > 30) return false;
-  return std::any_of(type->bases.begin(), type->bases.end(),
-                     [&](const Class* parent) { return derives(parent, base, depth + 1); });
+// Whether it holds of a class, or of one that it derives from: each is asked once, depth first from
+// the left. Bases may branch and meet again at every level.
+template <typename Holds>
+bool any_class(const Class* type, const Holds& holds) {
+  constexpr size_t kMostClasses = 1000;
+  size_t count = 0;
+  for (; type->bases.size() == 1 && count < kMostClasses; type = type->bases[0], count++)
+    if (holds(type)) return true;
+  if (type->bases.empty()) return holds(type);
+  std::unordered_set<const Class*> seen;
+  std::vector<const Class*> waiting = {type};
+  while (!waiting.empty() && seen.size() < kMostClasses) {
+    const Class* one = waiting.back();
+    waiting.pop_back();
+    if (!seen.insert(one).second) continue;
+    if (holds(one)) return true;
+    waiting.insert(waiting.end(), one->bases.rbegin(), one->bases.rend());
+  }
+  return false;
+}
+
+bool derives(const Class* type, const Class* base) {
+  return any_class(type, [base](const Class* one) { return one == base; });
 }
 
 // The class that an attribute is found in; null: none. Where several bases have it, that of the
 // first one, but for a class derived from that.
-Class* owner_of(Class* type, std::string_view name, int depth = 0) {
-  if (depth > 30) return nullptr;
-  if (type->names.contains(name)) return type;
-  Class* owner = nullptr;
-  for (Class* base : type->bases) {
-    if (owner && (base == owner || !derives(base, owner, 0))) continue;
-    Class* other = owner_of(base, name, depth + 1);
-    if (other && (!owner || derives(other, owner, 0))) owner = other;
-  }
+const Class* owner_of(const Class* type, std::string_view name) {
+  const Class* owner = nullptr;
+  any_class(type, [&](const Class* one) {
+    if (one->names.contains(name) && (!owner || derives(one, owner))) owner = one;
+    return false;
+  });
   return owner;
 }
 
@@ -103,17 +119,14 @@ std::optional<bool> is_abstractly(std::string_view type, const Class& wanted) {
 constexpr std::string_view kRegistered = "_abc_impl";
 
 // Whether objects of other classes than those derived from it may count as its own.
-bool takes_others(const Class* type, int depth = 0) {
-  if (depth > 30) return true;
+bool takes_others(const Class* type) {
   if (type->names.contains(kRegistered) || type->names.contains("__subclasshook__")) return true;
-  if (type->module && type->module->spec.name == "typing" && type->name == "Protocol") return true;
-  if (const auto* meta = as<Class>(type->metaclass, Type::kClass))
-    if (meta->module &&
-        (meta->names.contains("__instancecheck__") || meta->names.contains("__subclasscheck__")) &&
-        meta->name != "ABCMeta" && meta->name != "EnumMeta" && meta->name != "EnumType")
-      return true;
-  return std::any_of(type->bases.begin(), type->bases.end(), [&](const Class* base) {
-    return !base->names.contains("__subclasshook__") && takes_others(base, depth + 1);
+  return any_class(type, [](const Class* one) {
+    if (one->module && one->module->spec.name == "typing" && one->name == "Protocol") return true;
+    const auto* meta = as<Class>(one->metaclass, Type::kClass);
+    if (!meta || !meta->module || meta->name == "ABCMeta" || meta->name.starts_with("Enum"))
+      return false;
+    return meta->names.contains("__instancecheck__") || meta->names.contains("__subclasscheck__");
   });
 }
 
@@ -136,29 +149,26 @@ bool is_special(std::string_view name) {
 
 // --- classes
 
-bool Interpreter::is_open(const Class* type, int depth) const {
-  if (depth > 30 || type->open) return true;
-  return std::any_of(type->bases.begin(), type->bases.end(),
-                     [&](const Class* base) { return is_open(base, depth + 1); });
+bool Interpreter::is_open(const Class* type) const {
+  return any_class(type, [](const Class* one) { return one->open; });
 }
 
 // The same, but for types.ModuleType: what that has has names with two underscores.
-bool Interpreter::is_open_beside_module(const Class* type, int depth) const {
-  if (!type->module && type->name == "ModuleType") return false;
-  if (depth > 30 || type->open) return true;
-  return std::any_of(type->bases.begin(), type->bases.end(),
-                     [&](const Class* base) { return is_open_beside_module(base, depth + 1); });
+bool Interpreter::is_open_beside_module(const Class* type) const {
+  return any_class(type, [](const Class* one) {
+    return one->open && (one->module || one->name != "ModuleType");
+  });
 }
 
-bool Interpreter::derives_from(const Class* type, const Class* base, int depth) const {
-  return derives(type, base, depth);
+bool Interpreter::derives_from(const Class* type, const Class* base) const {
+  return derives(type, base);
 }
 
-bool Interpreter::has_identity(const Class* type, int depth) const {
-  if (depth > 30 || type->open || type->decorated || type->names.contains("__eq__")) return false;
-  if (!type->module) return type->name == "object" || type->name == "PathFinder";
-  return std::all_of(type->bases.begin(), type->bases.end(),
-                     [&](const Class* base) { return has_identity(base, depth + 1); });
+bool Interpreter::has_identity(const Class* type) const {
+  return !any_class(type, [](const Class* one) {
+    if (one->open || one->decorated || one->names.contains("__eq__")) return true;
+    return !one->module && one->name != "object" && one->name != "PathFinder";
+  });
 }
 
 bool Interpreter::is_known(const Instance* instance) const {
@@ -166,20 +176,19 @@ bool Interpreter::is_known(const Instance* instance) const {
          instance->of->module;
 }
 
-void Interpreter::add_names_of(const Class* type, std::unordered_set<std::string_view>& names,
-                               int depth) const {
-  if (depth > 30) return;
-  for (const auto& [name, value] : type->names) names.insert(name);
-  for (const Class* base : type->bases) add_names_of(base, names, depth + 1);
+void Interpreter::add_names_of(const Class* type,
+                               std::unordered_set<std::string_view>& names) const {
+  any_class(type, [&](const Class* one) {
+    for (const auto& [name, value] : one->names) names.insert(name);
+    return false;
+  });
 }
 
-Ref Interpreter::class_attribute(Class* type, std::string_view name, int depth) {
-  for (; depth < 30; depth++) {
+Ref Interpreter::class_attribute(const Class* type, std::string_view name) const {
+  for (; type->bases.size() == 1; type = type->bases[0])
     if (Ref found = type->names.get(name)) return found;
-    if (type->bases.size() != 1) break;
-    type = type->bases[0];
-  }
-  const Class* owner = type->bases.empty() ? nullptr : owner_of(type, name, depth);
+  if (Ref found = type->names.get(name)) return found;
+  const Class* owner = type->bases.empty() ? nullptr : owner_of(type, name);
   return owner ? owner->names.get(name) : nullptr;
 }
 
@@ -964,8 +973,7 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   }
   const bool is_own = has_own_code_ && is_own_code(type->module);
   if (const Class* meta = is_own ? known_metaclass(type) : nullptr; meta && meta->module)
-    if (auto* function =
-            as<Function>(class_attribute(const_cast<Class*>(meta), "__call__"), Type::kFunction)) {
+    if (auto* function = as<Function>(class_attribute(meta, "__call__"), Type::kFunction)) {
       Arguments all(arena_, {type});
       all.add(arguments);
       return call(function, all);

@@ -476,7 +476,8 @@ std::optional<bool> Interpreter::equal(Ref a, Ref b) {
     if (x->items.size() != y->items.size()) return false;
     bool sure = true;
     for (size_t i = 0; i < x->items.size(); i++) {
-      const auto same = equal(x->items[i], y->items[i]);
+      const bool in_doubt = x->items[i]->doubted || y->items[i]->doubted;
+      const auto same = in_doubt ? std::nullopt : equal(x->items[i], y->items[i]);
       if (same && !*same) return false;
       sure &= same.has_value();
     }

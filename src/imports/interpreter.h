@@ -107,13 +107,12 @@ class Interpreter {
 
   // --- operations; null: raised
   Ref attribute(Ref object, std::string_view name);
-  Ref class_attribute(Class* type, std::string_view name, int depth = 0);
+  Ref class_attribute(const Class* type, std::string_view name) const;
   // Null without raising when the attribute is certainly absent.
   Ref find_attribute(Ref object, std::string_view name, bool* raised);
   // All attributes are known; those of its class are added here:
   bool is_known(const Instance* instance) const;
-  void add_names_of(const Class* type, std::unordered_set<std::string_view>& names,
-                    int depth = 0) const;
+  void add_names_of(const Class* type, std::unordered_set<std::string_view>& names) const;
   // `name` must live as long as we do.
   bool set_attribute(Ref object, std::string_view name, Ref value);
   Ref call(Ref callee, const Arguments& arguments);
@@ -503,11 +502,11 @@ class Interpreter {
   Ref setter_of(Ref place);
   Ref builtin_method(Ref object, std::string_view name);
   Ref method_of(std::string_view type, std::string_view name, Ref object);
-  bool is_open(const Class* type, int depth = 0) const;
-  bool is_open_beside_module(const Class* type, int depth = 0) const;
-  bool derives_from(const Class* type, const Class* base, int depth = 0) const;
+  bool is_open(const Class* type) const;
+  bool is_open_beside_module(const Class* type) const;
+  bool derives_from(const Class* type, const Class* base) const;
   // Whether objects of this class are equal only to themselves.
-  bool has_identity(const Class* type, int depth = 0) const;
+  bool has_identity(const Class* type) const;
 
   // modules.cc
   Ref import_one(std::string_view name, Ref parent);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "imports/models.h"
@@ -477,37 +478,46 @@ Ref model_callable(I& in, Ref, const A& a) {
 // super() of the running method: an instance-like view that starts at the bases.
 // The classes from `type` on, in the order in which an attribute is looked for (C3, see
 // https://docs.python.org/3/howto/mro.html); empty: there is no such order, or it is too long.
-std::vector<Class*> method_order(Class* type, int depth = 0) {
-  constexpr int kDeepest = 30;
-  std::vector<std::vector<Class*>> lists;
+using Order = std::vector<Class*>;
+const Order& method_order(Class* type, std::unordered_map<Class*, Order>& known) {
+  constexpr size_t kMostClasses = 200;
+  if (const auto found = known.find(type); found != known.end()) return found->second;
+  Order& result = known[type];  // empty until it is known
+  if (known.size() > kMostClasses) return result;
+  std::vector<Order> lists;
   for (Class* base : type->bases) {
-    if (depth < kDeepest) lists.push_back(method_order(base, depth + 1));
-    if (lists.empty() || lists.back().empty()) return {};
+    lists.push_back(method_order(base, known));
+    if (lists.back().empty()) return result;
   }
   lists.emplace_back(type->bases.begin(), type->bases.end());
-  std::vector<Class*> order = {type};
+  Order order = {type};
   const auto stands_behind = [&](Class* one) {
     return std::any_of(lists.begin(), lists.end(), [one](const auto& list) {
-      return !list.empty() && std::find(list.begin() + 1, list.end(), one) != list.end();
+      return std::find(list.begin() + 1, list.end(), one) != list.end();
     });
   };
   for (;;) {
     std::erase_if(lists, [](const auto& list) { return list.empty(); });
-    if (lists.empty()) return order;
     const auto next = std::find_if(lists.begin(), lists.end(),
                                    [&](const auto& list) { return !stands_behind(list[0]); });
-    if (next == lists.end()) return {};
+    if (next == lists.end()) {
+      if (lists.empty()) result = std::move(order);
+      return result;
+    }
     Class* one = (*next)[0];
     order.push_back(one);
     for (auto& list : lists)
-      if (!list.empty() && list[0] == one) list.erase(list.begin());
+      if (list[0] == one) list.erase(list.begin());
   }
 }
 
 // Where super() looks in a method of `owner`, of an object of this class.
 std::pmr::vector<Class*> behind(Class* type, Class* owner) {
-  const std::vector<Class*> order =
-      type->bases.size() > 1 || type != owner ? method_order(type) : std::vector<Class*>();
+  const Class* last = type;
+  while (last->bases.size() == 1) last = last->bases[0];
+  if (last->bases.empty()) return owner->bases;
+  std::unordered_map<Class*, Order> known;
+  const Order& order = method_order(type, known);
   const auto at = std::find(order.begin(), order.end(), owner);
   if (at == order.end()) return owner->bases;
   std::pmr::vector<Class*> rest(owner->bases.get_allocator());
@@ -592,33 +602,71 @@ Ref model_type(I& in, Ref, const A& a) {
   return in.opaque();
 }
 
-// A copy of a container, and of those in it down to `depth`. Of an object, the object itself.
-Ref copied(I& in, Ref value, int depth) {
-  const auto within = [&](Ref item) { return depth > 0 ? copied(in, item, depth - 1) : item; };
-  if (Sequence* sequence = sequence_of(value)) {
-    Sequence* copy = in.list({}, sequence->type);
-    copy->open = sequence->open;
-    copy->may_lack = sequence->may_lack;
-    for (Ref item : std::vector<Ref>(sequence->items.begin(), sequence->items.end()))
-      in.append(copy, within(item));
+// A copy of a container or an object, and where it is deep of all that is in it, as far as that
+// goes.
+class Copies {
+ public:
+  Copies(I& in, bool deep) : in_(in), deep_(deep) {}
+  Ref of(Ref value) {
+    if (const auto made = made_.find(value); made != made_.end()) return made->second;
+    if (made_.size() > kMost) return value;
+    if (const Sequence* sequence = sequence_of(value)) {
+      Sequence* copy = in_.list({}, sequence->type);
+      made_[value] = copy;
+      copy->open = sequence->open;
+      copy->may_lack = sequence->may_lack;
+      for (size_t i = 0; i < sequence->items.size(); i++)
+        in_.append(copy, within(sequence->items[i]));
+      return copy;
+    }
+    if (Dict* dict = as<Dict>(value, Type::kDict)) return of_dict(*dict);
+    auto* instance = as<Instance>(value, Type::kInstance);
+    return instance && instance->of->module ? of_instance(*instance) : value;
+  }
+
+ private:
+  static constexpr size_t kMost = 10'000;
+  Ref within(Ref item) {
+    if (!deep_ || depth_ > kDeepest) return item;
+    depth_++;
+    Ref copy = of(item);
+    depth_--;
     return copy;
   }
-  if (Dict* dict = as<Dict>(value, Type::kDict)) {
-    auto* copy = in.make<Dict>();
-    copy->open = dict->open;
-    copy->may_lack = dict->may_lack;
-    copy->factory = dict->factory;
-    for (const auto& [key, item] : dict->items) in.dict_set(copy, key, within(item));
+  Dict* of_dict(Dict& dict) {
+    auto* copy = in_.make<Dict>();
+    made_[&dict] = copy;
+    copy->open = dict.open;
+    copy->may_lack = dict.may_lack;
+    copy->factory = dict.factory;
+    for (const auto& [key, item] : dict.items) in_.dict_set(copy, key, within(item));
     return copy;
   }
-  return value ? value : in.opaque();
-}
+  Instance* of_instance(Instance& instance) {
+    auto* copy = in_.make<Instance>(instance.of);
+    made_[&instance] = copy;
+    for (const auto& [name, attribute] : instance.names) copy->names[name] = within(attribute);
+    if (instance.items) copy->items = of_dict(*instance.items);
+    copy->open = instance.open;
+    copy->text = instance.text;
+    copy->unseen = instance.unseen;
+    copy->is_true = instance.is_true;
+    copy->arguments = instance.arguments;
+    copy->target = instance.target;
+    return copy;
+  }
+
+  static constexpr int kDeepest = 50;
+  I& in_;
+  bool deep_;
+  int depth_ = 0;
+  std::unordered_map<Ref, Ref> made_;
+};
 Ref model_copy(I& in, Ref, const A& a) {
-  return copied(in, a.get(0), 0);
+  return a.get(0) ? Copies(in, false).of(a.get(0)) : in.opaque();
 }
 Ref model_deepcopy(I& in, Ref, const A& a) {
-  constexpr int kDeepest = 8;
-  return copied(in, a.get(0), kDeepest);
+  return a.get(0) ? Copies(in, true).of(a.get(0)) : in.opaque();
 }
 
 // Counts what it is given: collections.Counter.

@@ -570,11 +570,14 @@ Ref set_keep(I& in, Ref self, const A& a) {
   for (Ref given : a.positional) {
     if (!set) break;
     bool sure = true;
-    std::erase_if(set->items, [&](Ref item) {
+    List kept(set->items.get_allocator());
+    const std::vector<Ref> items(set->items.begin(), set->items.end());  // it may ask a program
+    for (Ref item : items) {
       const auto is_in = in.contains(given, item);
       sure &= is_in.has_value();
-      return is_in == std::optional(!inside);
-    });
+      if (is_in != std::optional(!inside)) kept.push_back(item);
+    }
+    set->items = std::move(kept);
     set->may_lack |= !sure;
   }
   in.count_effect();

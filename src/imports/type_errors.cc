@@ -36,18 +36,25 @@ bool is_class(std::string_view model) {
 
 // A class whose methods, and those of its metaclass, are all known. Its metaclass; null: it is not.
 const Class* Interpreter::known_metaclass(const Class* type, int depth) {
-  if (depth > 30 || type->doubted || type->open || type->decorated) return nullptr;
+  constexpr size_t kMostClasses = 1000;
   const Class* plain = builtin_class("type");
-  if (!type->module) return is_plain_builtin(*type) || is_generic_builtin(*type) ? plain : nullptr;
   const Class* meta = plain;
-  if (type->metaclass) {
-    meta = as<Class>(type->metaclass, Type::kClass);
-    if (!meta || (meta != plain && !known_metaclass(meta, depth + 1))) return nullptr;
-  }
-  for (const Class* base : type->bases) {
-    const Class* inherited = known_metaclass(base, depth + 1);
-    if (!inherited) return nullptr;
-    if (derives_from(inherited, meta)) meta = inherited;
+  std::vector<const Class*> classes = {type};
+  for (size_t i = 0; i < classes.size(); i++) {
+    const Class* one = classes[i];
+    if (depth > 30 || i > kMostClasses || one->doubted || one->open || one->decorated)
+      return nullptr;
+    if (!one->module) {
+      if (!is_plain_builtin(*one) && !is_generic_builtin(*one)) return nullptr;
+      continue;
+    }
+    if (one->metaclass) {
+      const auto* own = as<Class>(one->metaclass, Type::kClass);
+      if (!own || (own != plain && !known_metaclass(own, depth + 1))) return nullptr;
+      if (derives_from(own, meta)) meta = own;
+    }
+    for (const Class* base : one->bases)
+      if (std::find(classes.begin(), classes.end(), base) == classes.end()) classes.push_back(base);
   }
   return meta;
 }
@@ -61,8 +68,7 @@ bool Interpreter::refuse_subscript(Ref object) {
   if (minor >= 9)
     for (const std::string_view name : kGenericBuiltins)
       if (derives_from(type, builtin_class(name))) return false;
-  if (class_attribute(type, "__class_getitem__") ||
-      class_attribute(const_cast<Class*>(meta), "__getitem__"))
+  if (class_attribute(type, "__class_getitem__") || class_attribute(meta, "__getitem__"))
     return false;
   raise_certain("TypeError", minor < 11
                                  ? fmt::format("'{}' object is not subscriptable", meta->name)
@@ -84,7 +90,7 @@ bool Interpreter::refuse_union(Ref a, Ref b) {
     const Class* meta = type ? known_metaclass(type) : nullptr;
     if (!meta) return "";
     for (const char* method : {"__or__", "__ror__"})
-      if (class_attribute(const_cast<Class*>(meta), method)) return "";
+      if (class_attribute(meta, method)) return "";
     return meta->name;
   };
   const std::string_view left = name_of(a), right = name_of(b);
