@@ -106,7 +106,8 @@ const std::vector<Abstract>& abstract_classes() {
 
 // Nothing: it is no such class, or not known. `type`: the name of a builtin one.
 std::optional<bool> is_abstractly(std::string_view type, const Class& wanted) {
-  const auto& module = wanted.module ? wanted.module->spec.name : "";
+  const std::string_view module =
+      wanted.module ? std::string_view(wanted.module->spec.name) : std::string_view();
   if (module != "_collections_abc" && module != "collections.abc" && module != "numbers")
     return std::nullopt;
   for (const Abstract& one : abstract_classes())
@@ -964,9 +965,11 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
     for (size_t i = 0; members && wanted && i < members->items.size(); i++) {
       Ref member = members->items[i];
       const Namespace& names = static_cast<Instance*>(member)->names;
-      const auto same = equal(names.get("value"), wanted);
-      const bool stands_there = type->names.get(*text_of(names.get("name"))) == member;
-      if (member == wanted || (same == std::optional(true) && stands_there)) return member;
+      if (member == wanted) return member;
+      const std::string_view* name = text_of(names.get("name"));
+      Ref value = names.get("value");
+      const auto same = name && value ? equal(value, wanted) : std::nullopt;
+      if (same == std::optional(true) && type->names.get(*name) == member) return member;
       if (!same) break;
     }
     return opaque_;

@@ -202,8 +202,8 @@ Sequence* Interpreter::members_of(Class* type) {
     }
     // A second name of the same value is another name of the same member.
     const auto same = std::find_if(members->items.begin(), members->items.end(), [&](Ref known) {
-      return stand_there &&
-             equal(static_cast<Instance*>(known)->names.get("value"), value) == std::optional(true);
+      Ref other = static_cast<Instance*>(known)->names.get("value");
+      return stand_there && other && equal(other, value) == std::optional(true);
     });
     if (same != members->items.end()) {
       made.emplace_back(name, *same);
