@@ -784,7 +784,8 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   constexpr uint64_t kLittle = 4;  // statements
   const uint64_t effects = effects_, steps = steps_, guesses = guesses_;
   Ref result = run_function(function, arguments);
-  const bool is_followed = guesses_ == guesses && !(result && result->type == Type::kIterator);
+  const bool is_generator = result && result->type == Type::kIterator;
+  const bool is_followed = guesses_ == guesses && !is_generator;
   if (has_own_code_ && (gives_code(arguments) || (!is_followed && !given_.empty())))
     note_given(*function, arguments, is_followed);
   const bool told = !result || (result->type != Type::kOpaque && result->type != Type::kNone) ||
@@ -946,7 +947,7 @@ Str* Interpreter::text_of_instance(Class* type, const Arguments& arguments) {
   return as<Str>(find_model("str.__new__")->function(*this, type, arguments), Type::kStr);
 }
 
-Ref Interpreter::plain_text(Ref value, std::initializer_list<std::string_view> methods) {
+Ref Interpreter::plain_text(Ref value, std::initializer_list<std::string_view> methods) const {
   const auto* instance = as<Instance>(value, Type::kInstance);
   if (!instance || !instance->text) return value;
   const bool is_own = std::any_of(methods.begin(), methods.end(), [&](std::string_view name) {

@@ -498,7 +498,7 @@ Ref Interpreter::value_at(const BlockFacts::Place& place) {
 }
 
 // Its own attribute, else what its class has for it, but for what is computed there. Null: neither.
-Ref Interpreter::data_of(Ref owner, std::string_view name) {
+Ref Interpreter::data_of(Ref owner, std::string_view name) const {
   if (Ref value = own_value(owner, name)) return value;
   auto* instance = as<Instance>(owner, Type::kInstance);
   Ref of_class = instance ? class_attribute(instance->of, name) : nullptr;

@@ -349,7 +349,7 @@ class Interpreter {
   void doubt_within(const BlockFacts::AssignedWithin& assigned);
   void doubt_items(Ref container);
   Ref doubt_replaced(Ref value);
-  Ref data_of(Ref owner, std::string_view name);
+  Ref data_of(Ref owner, std::string_view name) const;
   void add_doubt(const BlockFacts& skipped);
   bool forgive_exit();
   bool forgive_operand();
@@ -460,7 +460,7 @@ class Interpreter {
   Ref instantiate(Class* type, const Arguments& arguments);
   Str* text_of_instance(Class* type, const Arguments& arguments);
   // An instance of a subclass of str as that text, where its class has none of these methods.
-  Ref plain_text(Ref value, std::initializer_list<std::string_view> methods);
+  Ref plain_text(Ref value, std::initializer_list<std::string_view> methods) const;
 
   // callbacks.cc
   struct LetOut;
