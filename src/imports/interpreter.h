@@ -570,7 +570,7 @@ class Interpreter {
   };
   std::optional<TypedName> typed_name(const ModuleSpec& file, std::string_view name, int& left);
   const Syntax* stub_of(const ModuleSpec& file);
-  bool serves_on_demand(Ref module, std::string_view name);
+  bool serves_on_demand(Ref module, std::string_view name) const;
   // What `full`, which is `module`, gives for a name that it has not yet; null: it does not say.
   Ref import_served(Ref module, const std::string& full, std::string_view name);
   Ref load_by_custom(std::string_view name, Ref spec);

@@ -91,7 +91,7 @@ const Syntax* Interpreter::stub_of(const ModuleSpec& file) {
   return tree().stat(path) ? parse(path) : nullptr;
 }
 
-bool Interpreter::serves_on_demand(Ref module, std::string_view name) {
+bool Interpreter::serves_on_demand(Ref module, std::string_view name) const {
   if (Module* plain = as<Module>(module, Type::kModule)) {
     // Of a name that a skipped branch would have made no more is known than that.
     const auto* known = as<Opaque>(plain->names.get(name), Type::kOpaque);
