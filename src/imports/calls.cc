@@ -961,7 +961,8 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   Ref builtin = construct_builtin(type, arguments, &done);
   if (done) return builtin;
   if (is_enumeration(type)) {  // the member of that value
-    const Sequence* members = members_of(type);
+    // Those of a library are no objects that stand in their class.
+    const Sequence* members = is_own_code(type->module) ? members_of(type) : nullptr;
     Ref wanted = arguments.positional.size() == 1 && !arguments.open ? arguments.get(0) : nullptr;
     for (size_t i = 0; members && wanted && i < members->items.size(); i++) {
       Ref member = members->items[i];
@@ -984,14 +985,17 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
     }
   Ref maker = class_attribute(type, "__new__");
   Instance* instance = nullptr;
-  if (is_own && as<Function>(maker, Type::kFunction)) {
+  const auto* made_by = as<Function>(maker, Type::kFunction);
+  if (is_own ? made_by != nullptr : asks_first(made_by)) {
     Arguments all(arena_, {type});
     all.add(arguments);
     Ref made = call(maker, all);
     if (!made) return nullptr;
-    instance = as<Instance>(made, Type::kInstance);
-    if (instance && !derives_from(instance->of, type)) instance = nullptr;
-    if (!instance && made->type != Type::kOpaque) return made;
+    if (is_own) {
+      instance = as<Instance>(made, Type::kInstance);
+      if (instance && !derives_from(instance->of, type)) instance = nullptr;
+      if (!instance && made->type != Type::kOpaque) return made;
+    }
   }
   const bool is_made = instance;
   if (!instance) instance = make<Instance>(type);
@@ -1003,11 +1007,6 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
   }
   if (type == builtin_class("namespace"))
     for (const auto& [name, value] : arguments.keywords) instance->names[keep(name)] = value;
-  if (!is_own && asks_first(as<Function>(maker, Type::kFunction))) {
-    Arguments all(arena_, {type});
-    all.add(arguments);
-    if (!call(maker, all)) return nullptr;
-  }
   if (!maker) instance->text = text_of_instance(type, arguments);
   if (type->is_property && arguments.get(0, "fget"))
     instance->names["fget"] = arguments.get(0, "fget");

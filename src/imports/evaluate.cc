@@ -556,16 +556,11 @@ std::optional<bool> Interpreter::compare(Operator op, Ref a, Ref b) {
           a->type == Type::kInt || a->type == Type::kBool || a->type == Type::kNone;
       const bool same =
           a == b || (is_value && a->type == b->type && equal(a, b) == std::optional(true));
-      // A member of an enumeration is here another object each time.
-      const auto is_member = [this](Ref value) {
-        const auto* instance = as<Instance>(value, Type::kInstance);
-        return instance && is_enumeration(instance->of);
-      };
-      if (!same && (is_member(a) || is_member(b))) return std::nullopt;
-      // A class may give the same object twice.
+      // A class may give the same object twice, and does so with the members of an enumeration.
       const auto may_be_shared = [this](Ref value) {
         const auto* instance = as<Instance>(value, Type::kInstance);
-        return instance && instance->open && class_attribute(instance->of, "__new__");
+        return instance && (is_enumeration(instance->of) ||
+                            (instance->open && class_attribute(instance->of, "__new__")));
       };
       if (!same && (may_be_shared(a) || may_be_shared(b))) return std::nullopt;
       return same == (op == Operator::kIs);

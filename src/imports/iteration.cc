@@ -175,7 +175,7 @@ bool Interpreter::is_enumeration(const Class* type) {
 }
 
 // The members of an enumeration, in the order of its text; null: it is none, or has bases that are
-// not known. Those that it names twice are there twice.
+// not known. Those that it names twice are there twice, but where they stand in the class.
 Sequence* Interpreter::members_of(Class* type) {
   if (!is_enumeration(type) || is_open(type)) return nullptr;
   // Where members are no texts or numbers too, they stand in the class, as they do in reality.
@@ -201,11 +201,13 @@ Sequence* Interpreter::members_of(Class* type) {
       continue;
     }
     // A second name of the same value is another name of the same member.
-    const auto same = std::find_if(members->items.begin(), members->items.end(), [&](Ref known) {
+    const auto is_same = [&](Ref known) {
       Ref other = static_cast<Instance*>(known)->names.get("value");
-      return stand_there && other && equal(other, value) == std::optional(true);
-    });
-    if (same != members->items.end()) {
+      return other && equal(other, value) == std::optional(true);
+    };
+    const auto end = members->items.end();
+    const auto same = stand_there ? std::find_if(members->items.begin(), end, is_same) : end;
+    if (same != end) {
       made.emplace_back(name, *same);
       continue;
     }

@@ -141,13 +141,14 @@ Ref make_sequence(I& in, const A& a, Type type) {
   if (!a.get(0)) return result;
   Ref given = in.iterated(a.get(0));
   if (!given) return nullptr;
+  if (type == Type::kSet) {
+    find_model("set.update")->function(in, result, A(in.arena(), {given}));
+    return result;
+  }
   const auto items = in.elements(given);
   Sequence* source = sequence_of(given);
   result->open = !items || (source && source->open);
-  if (items && type == Type::kSet)
-    find_model("set.update")->function(in, result, Arguments(in.arena(), {given}));
-  else if (items)
-    result->items.assign(items->begin(), items->end());
+  if (items) result->items.assign(items->begin(), items->end());
   return result;
 }
 
@@ -475,7 +476,6 @@ Ref model_callable(I& in, Ref, const A& a) {
                     value->type == Type::kClass || value->type == Type::kModel);
 }
 
-// super() of the running method: an instance-like view that starts at the bases.
 // The classes from `type` on, in the order in which an attribute is looked for (C3, see
 // https://docs.python.org/3/howto/mro.html); empty: there is no such order, or it is too long.
 using Order = std::vector<Class*>;
@@ -525,6 +525,7 @@ std::pmr::vector<Class*> behind(Class* type, Class* owner) {
   return rest;
 }
 
+// super() of the running method: an instance-like view that starts behind the method's class.
 Ref model_super(I& in, Ref, const A&) {
   Scope* scope = in.scope();
   while (scope && !scope->owner) scope = scope->outer;

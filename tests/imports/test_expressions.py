@@ -4,13 +4,12 @@ Each is computed by it; the plan of a program that compares may be unsure, and n
 `right_N` for more than half of them."""
 from __future__ import annotations
 
-import copy
 import json
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -1359,19 +1358,14 @@ except A as e: r=(str(e),e.c,e.args)
 def value_of(code: str, expression: str) -> str | None:
     """As text; None where this Python has no such thing."""
     names: dict = {"__name__": "__main__"}
-    modules, environ, arguments = dict(sys.modules), dict(os.environ), list(sys.argv)
-    try:
-        exec(code, names)
-        return repr(copy.deepcopy(eval(expression, names)))
-    except (SyntaxError, AttributeError, ImportError, TypeError):
-        return None
-    finally:
-        sys.argv[:] = arguments
-        for name in set(os.environ) - set(environ):
-            del os.environ[name]
-        for name in set(sys.modules) - set(modules):
-            if name == "zz":
-                del sys.modules[name]
+    with mock.patch.dict(os.environ), mock.patch.object(sys, "argv", list(sys.argv)):
+        try:
+            exec(code, names)
+            return repr(eval(expression, names))
+        except (SyntaxError, AttributeError, ImportError, TypeError):
+            return None
+        finally:
+            sys.modules.pop("zz", None)
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
