@@ -26,6 +26,34 @@ bool is_class_member(const MangledName& name) {
          !name.scope.empty();
 }
 
+// How the members that both have treat the class's objects, those that are seen to their end. That
+// they throw, for which the runtime keeps state, is not held against them.
+LayoutComparison compare_members(const Images& images, ImageId runtime, ImageId other,
+                                 std::string_view scope) {
+  const elf::Object& own = images[runtime].elf;
+  std::vector<uint32_t> of_runtime, of_other;
+  for (uint32_t i = 1; i < own.symbols.size(); i++) {
+    const elf::Sym symbol = own.symbols[i];
+    if (symbol.type() != elf::STT_FUNC || symbol.st_shndx == elf::SHN_UNDEF) continue;
+    const std::string_view name = own.symbol_name(i);
+    if (parse_mangled(name).scope != scope) continue;
+    const NameId id = images.find_name(name);
+    uint32_t at = id == kNone ? kNone : images.first_definition(id);
+    while (at != kNone && images.definition(at).image != other) at = images.definition(at).next;
+    if (at == kNone) continue;
+    of_runtime.push_back(i);
+    of_other.push_back(images.definition(at).symbol);
+  }
+  const std::vector<MembersReached> one = members_reached(images[runtime], of_runtime);
+  const std::vector<MembersReached> two = members_reached(images[other], of_other);
+  std::vector<std::pair<uint32_t, uint32_t>> functions;
+  for (size_t i = 0; i < one.size(); i++)
+    if (one[i].is_whole && two[i].is_whole) functions.emplace_back(of_runtime[i], of_other[i]);
+  LayoutComparison layouts = compare_layouts(images[runtime], images[other], functions);
+  layouts.keeps_state = false;
+  return layouts;
+}
+
 // What the runtime itself offers as weak are instantiations of templates (std::string): their code
 // stands in headers, every library may carry it, and its objects are the same everywhere. Whole-
 // program optimisation makes such copies strong (libarrow_compute 26), so only this side tells.
@@ -93,9 +121,13 @@ void RuntimeClasses::find_split_in_itself(const std::vector<Candidate>& candidat
     group.entered_by.assign(outsiders.begin(), outsiders.end());
     std::sort(group.entered_by.begin(), group.entered_by.end());
     const bool alive = !group.paths.empty() && entered.size() > 1;
-    group.verdict = alive && is_entered_on_request(process_, group) ? Verdict::kLiveSplit
-                    : alive                                         ? Verdict::kLatentSplit
-                                                                    : Verdict::kDeadSplit;
+    if (alive)
+      group.layouts = compare_members(simulation_.images(), process_.object(own).image,
+                                      process_.object(provider).image, scope);
+    group.verdict = group.layouts.is_same()                           ? Verdict::kAlikeSplit
+                    : alive && is_entered_on_request(process_, group) ? Verdict::kLiveSplit
+                    : alive                                           ? Verdict::kLatentSplit
+                                                                      : Verdict::kDeadSplit;
     groups.push_back(std::move(group));
   }
 }
@@ -170,7 +202,10 @@ void RuntimeClasses::add_split(const Scope& scope, std::vector<CaptureGroup>& gr
         if (group.staying.size() < kKeptStaying) group.staying.push_back(at);
       group.captured = static_cast<uint32_t>(members.size());
       group.stays = static_cast<uint32_t>(others.size());
-      group.verdict = process_.ownership().serves_request(scope.consumer, provider)
+      group.layouts = compare_members(simulation_.images(), process_.object(copy).image,
+                                      process_.object(provider).image, scope.name);
+      group.verdict = group.layouts.is_same() ? Verdict::kAlikeSplit
+                      : process_.ownership().serves_request(scope.consumer, provider)
                           ? Verdict::kLiveSplit
                           : Verdict::kLatentSplit;
       groups.push_back(std::move(group));

@@ -59,6 +59,7 @@ const Rule kCb106 = {
     "it\n"
     "  crashes.",
     "  Nothing needs to be done. What takes a split away is as for CB101.",
+    "  Of classes of the C++ runtime, what the runtime keeps outside of objects is not looked at.\n"
     "  x86-64 only; elsewhere the split is CB101. Builds of one version by different compilers "
     "can\n"
     "  look as different as two versions do: then too. What the same members mean is not compared, "
