@@ -100,6 +100,7 @@ const std::vector<Abstract>& abstract_classes() {
       {"set", {"MutableSet", "Set", "Collection", "Iterable", "Container", "Sized"}},
       {"int", {"Hashable", "Integral", "Rational", "Real", "Complex", "Number"}},
       {"bool", {"Hashable", "Integral", "Rational", "Real", "Complex", "Number"}},
+      {"type", {"Hashable", "Callable"}},
   };
   return kClasses;
 }
@@ -313,8 +314,19 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
       return builtin("dict");
     case Type::kNone:
       return type->name == "NoneType" || type->name == "object";
-    case Type::kClass:
-      return type->name == "type" || type->name == "object";
+    case Type::kClass: {
+      const auto names_it = [type](const Class* one) {
+        const auto* meta = as<Class>(one->metaclass, Type::kClass);
+        return meta && derives(meta, type);
+      };
+      if (any_class(static_cast<Class*>(value), names_it)) return true;
+      if (!type->module && (type->name == "type" || type->name == "object")) return true;
+      const Class* meta = known_metaclass(static_cast<Class*>(value));
+      if (!meta) return std::nullopt;
+      if (!meta->module) return builtin("type");
+      return takes_others(type) || is_abstractly("type", *type) ? std::nullopt
+                                                                : std::optional(false);
+    }
     case Type::kModule:
       return type->name == "ModuleType" || type->name == "object";
     default:

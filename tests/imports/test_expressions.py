@@ -232,6 +232,11 @@ isinstance(1.5,float)
 isinstance(1,float)
 isinstance(None,type(None))
 isinstance(int,type)
+isinstance(int,__import__("collections.abc").abc.Callable)
+isinstance(int,__import__("collections.abc").abc.Hashable)
+isinstance(int,__import__("collections.abc").abc.Iterable)
+isinstance(__import__("enum").Enum,__import__("collections.abc").abc.Iterable)
+isinstance(__import__("enum").Enum,__import__("enum").EnumMeta)
 issubclass(bool,int)
 type(1) is int
 type("a") is str
@@ -830,6 +835,23 @@ try:
 except KeyError: r=1
 else: r=2
 -> r
+
+class M(type): pass
+class N(M): pass
+class A(metaclass=N): pass
+class B(A): pass
+-> (isinstance(B,M),isinstance(A,(int,N)),isinstance(B,type),isinstance(B,A),isinstance(int,M),isinstance(M,type),isinstance(M,M))
+
+class M(type):
+    def __iter__(self): return iter(())
+class A(metaclass=M): pass
+-> (isinstance(A,__import__("collections.abc").abc.Iterable),isinstance(A,__import__("collections.abc").abc.Callable))
+
+class M(type):
+    def __instancecheck__(self,other): return True
+class A(metaclass=M): pass
+class B: pass
+-> (isinstance(B,A),isinstance(A,A),isinstance(B,B))
 
 class A:
     x=1
