@@ -44,6 +44,8 @@ bool open_again(const python::Plan& plan, sim::PlannedProcess& process) {
 bool plan_process(const World& world, ProcessTools& tools, const python::PlanRequest& request,
                   std::optional<python::Plan> kept, Sequence& sequence) {
   sequence.trace.start = sim::start_of(*world.python, world.machine, request.environment);
+  // Of relative names, and entries of LD_LIBRARY_PATH: an empty one is this directory too.
+  if (world.tree.has_process()) sequence.trace.start.cwd = world.tree.current_directory();
   sim::Options settings;
   settings.cache = &tools.bindings;
   settings.constructors = tools.later ? &*tools.later : nullptr;

@@ -14,7 +14,9 @@
 namespace cohabit {
 namespace {
 
+// No file is at fault, and another of the same would do the same.
 constexpr std::string_view kUnreadable = "Permission denied";
+constexpr std::string_view kNoStaticRoom = "static TLS block";
 
 struct Failure {
   std::string name;
@@ -90,11 +92,18 @@ bool ended_with_error(const Case& examined) {
   return status && WIFEXITED(*status) && WEXITSTATUS(*status) != 0;
 }
 
+// "python: error while loading shared libraries: libx.so: ...": what follows is as of any open.
+std::string without_program(const std::string& message) {
+  constexpr std::string_view kStart = "error while loading shared libraries: ";
+  const size_t at = message.find(kStart);
+  return at == std::string::npos ? message : message.substr(at + kStart.size());
+}
+
 std::vector<Failure> fatal_failures(const Case& examined) {
   const sim::Simulation& simulation = examined.process.simulation();
   if (!simulation.start_error().empty())
     return {{examined.trace.start.program,
-             simulation.start_error(),
+             without_program(simulation.start_error()),
              "",
              {},
              kNone,
@@ -119,15 +128,23 @@ std::string subject_of(const Failure& failure) {
   return failure.message.substr(0, failure.message.find(": "));
 }
 
-std::string missing_symbol(const Failure& failure) {
-  constexpr std::string_view kBefore = "undefined symbol: ";
-  const size_t at = failure.message.find(kBefore);
+std::string word_behind(const std::string& message, std::string_view before,
+                        std::string_view ends) {
+  const size_t at = message.find(before);
   if (at == std::string::npos) return "";
-  const size_t begin = at + kBefore.size();
-  return failure.message.substr(begin, failure.message.find_first_of(", (", begin) - begin);
+  const size_t begin = at + before.size();
+  return message.substr(begin, message.find_first_of(ends, begin) - begin);
 }
 
-// Fills in {file} and {symbol}.
+std::string missing_symbol(const Failure& failure) {
+  return word_behind(failure.message, "undefined symbol: ", ", (");
+}
+
+std::string missing_version(const Failure& failure) {
+  return word_behind(failure.message, "version `", "'");
+}
+
+// Fills in {file}, {symbol} and {version}.
 std::string fill(std::string_view headline, const Failure& failure, const std::string& party) {
   const std::string file = last_part(subject_of(failure));
   std::string text(headline);
@@ -136,6 +153,7 @@ std::string fill(std::string_view headline, const Failure& failure, const std::s
   };
   put("{file}", file == party ? "it" : file + ", which it needs,");
   put("{symbol}", missing_symbol(failure));
+  put("{version}", missing_version(failure));
   return text;
 }
 
@@ -231,6 +249,93 @@ bool is_of_one_distribution(const Finding& finding) {
   });
 }
 
+// The variable by which ld.so came to this object before all else; empty: it did not.
+std::string variable_to(const sim::Object& object) {
+  if (object.how == sim::How::kPreload) return "LD_PRELOAD";
+  const bool is_listed =
+      !object.search.empty() && object.search.back().because.starts_with("LD_LIBRARY_PATH");
+  return is_listed ? "LD_LIBRARY_PATH" : "";
+}
+
+// Whether the object stands for this need: under its name it was looked for, or is there already.
+bool stands_for(const sim::Simulation& simulation, sim::ObjectId id, std::string_view needed) {
+  const sim::Object& object = simulation.objects()[id];
+  return object.image != kNone &&
+         (object.requested == needed || simulation.elf(id).soname.value_or("") == needed ||
+          last_part(object.name) == needed);
+}
+
+// What meets the needs of the file in question, in the wrong version or not at all, and is there
+// because of a variable.
+std::vector<sim::ObjectId> led_to(const Case& examined, const Blame& blame) {
+  const sim::Simulation& simulation = examined.process.simulation();
+  std::vector<sim::ObjectId> suspects, found;
+  if (blame.needed != kNone) {
+    suspects.push_back(blame.needed);
+  } else if (blame.needs != kNone && simulation.objects()[blame.needs].image != kNone) {
+    for (const elf::Dependency& needed : simulation.elf(blame.needs).dependencies)
+      for (sim::ObjectId id = 0; id < simulation.objects().size(); id++)
+        if (stands_for(simulation, id, needed.name)) suspects.push_back(id);
+  }
+  for (const sim::ObjectId id : suspects)
+    if (!variable_to(simulation.objects()[id]).empty() &&
+        std::find(found.begin(), found.end(), id) == found.end())
+      found.push_back(id);
+  return found;
+}
+
+// What is to be taken out of LD_LIBRARY_PATH for ld.so not to look there.
+std::string entry_of_search_path(const sim::Object& object, const std::string& path) {
+  if (object.name.starts_with('/')) return directory_of(object.name);
+  return fmt::format("the entry that leads to {} (an empty one is the current directory)",
+                     directory_of(path));
+}
+
+// Says what the variables led to, and how to do without.
+void add_detours(const Case& examined, const std::vector<sim::ObjectId>& led, Finding& finding) {
+  for (const sim::ObjectId id : led) {
+    const sim::Object& object = examined.process.object(id);
+    const std::string variable = variable_to(object), path = path_of(examined.process, id);
+    const std::string name = short_name(examined.process, id);
+    const bool is_named = std::any_of(finding.libraries.begin(), finding.libraries.end(),
+                                      [&](const Library& one) { return one.path == path; });
+    if (!is_named) finding.libraries.push_back(library_of(examined.process, id));
+    finding.evidence.push_back(
+        fact("place", fmt::format("{} is {}, found by {}", name, path, variable)));
+    const std::string entry = variable == "LD_PRELOAD" ? path : entry_of_search_path(object, path);
+    finding.help.push_back(
+        {fmt::format("take {} out of {}: its {} comes before every other", entry, variable, name),
+         "", Safety::kManual});
+  }
+}
+
+// Where a library lacks a version: that of the system's libc is the system's.
+std::optional<Help> help_for_version(const Case& examined, const Failure& failure,
+                                     const Blame& blame) {
+  const std::string version = missing_version(failure);
+  if (version.empty() || blame.needed == kNone) return std::nullopt;
+  const std::string found = path_of(examined.process, blame.needed);
+  const std::string name = last_part(subject_of(failure));
+  const std::string user = blame.needs == kNone ? "it" : short_name(examined.process, blame.needs);
+  if (version.starts_with("GLIBC_"))
+    return Help{fmt::format("{} is built for a newer glibc than this system's {}, which nothing at "
+                            "launch can replace: install a build of it for an older one (a wheel "
+                            "with a lower manylinux tag), or run it on a newer system",
+                            user, examined.trace.start.glibc),
+                "", Safety::kManual};
+  if (examined.distributions)
+    for (const Distribution& one : examined.distributions->all())
+      for (const std::string& file : one.native_files)
+        if (last_part(file) == name && join_normal("/", file) != found)
+          return Help{
+              fmt::format("if {} of {} has that version, let it be mapped first", name, one.name),
+              fmt::format("LD_PRELOAD={} python app.py", shell_word(file)), Safety::kManual};
+  return Help{fmt::format("{} is older than what {} is built for: have a newer {} found (the "
+                          "system's, or one in the environment), or install a build for this one",
+                          found, user, name),
+              "", Safety::kManual};
+}
+
 bool is_cut_short(const Case& examined, sim::ObjectId id) {
   return id != kNone && examined.process.object(id).image != kNone &&
          cut_short(examined.process.image(id)) != 0;
@@ -286,12 +391,18 @@ Finding finding_of(const Case& examined, const Failure& failure, std::string_vie
     finding.evidence.push_back({"place",
                                 fmt::format("{} ({}): {}", step.path, step.because, step.outcome),
                                 "", step.path, -1, -1, ""});
+  const auto says = [&](std::string_view phrase) {
+    return failure.message.find(phrase) != std::string::npos;
+  };
+  add_detours(examined, led_to(examined, blame), finding);
+  if (!finding.help.empty()) return finding;
   if (auto better = help_for_missing(examined, failure, finding))
     finding.help.push_back(std::move(*better));
   else if (auto system = help_for_system_library(examined, failure, blame))
     finding.help.push_back(std::move(*system));
-  else if (is_of_one_distribution(finding) &&
-           failure.message.find(kUnreadable) == std::string::npos)
+  else if (auto version = help_for_version(examined, failure, blame))
+    finding.help.push_back(std::move(*version));
+  else if (is_of_one_distribution(finding) && !says(kUnreadable) && !says(kNoStaticRoom))
     finding.help.push_back(reinstall(examined, finding.libraries[0]));
   else
     finding.help.push_back({std::string(help), "", Safety::kManual});

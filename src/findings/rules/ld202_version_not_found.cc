@@ -5,8 +5,7 @@ namespace cohabit::rules {
 namespace {
 
 std::vector<Finding> check(const Case& examined) {
-  return failed_opens(examined, "' not found (required by",
-                      "a library is too old for what needs it",
+  return failed_opens(examined, "' not found (required by", "{file} lacks version {version}",
                       "let the newer copy of the library be mapped first");
 }
 
@@ -24,9 +23,13 @@ const Rule kLd202 = {
     "mapped\n"
     "  first.",
     "  `libstdc++.so.6: version 'GLIBCXX_3.4.29' not found (required by libx.so)`",
-    "  See which file was taken (evidence) and let the newer one be mapped first, by order of "
-    "imports or\n"
-    "  LD_PRELOAD.",
+    "  See which file was taken (evidence). Where a variable led to it, do without; where a newer "
+    "one "
+    "is\n"
+    "  there, let it be mapped first, by order of imports or LD_PRELOAD. A glibc cannot be "
+    "replaced: "
+    "take\n"
+    "  a build for an older one.",
     "  As LD201.",
     check,
 };
