@@ -143,6 +143,28 @@ bool gives_code(const Arguments& arguments) {
                      [&](const auto& keyword) { return is_code(keyword.second); });
 }
 
+// A method that a class derived from ABCMeta's leaves to others; empty: it has none.
+std::string_view abstract_method(const Class* type) {
+  const bool is_checked = any_class(type, [](const Class* one) {
+    const auto* meta = as<Class>(one->metaclass, Type::kClass);
+    return meta && meta->name == "ABCMeta";
+  });
+  std::string_view method;
+  const auto leaves_one = [&](const Class* one) {
+    for (const auto& [name, value] : one->names) {
+      const auto* function = as<Function>(value, Type::kFunction);
+      const bool is_left = function && function->attributes.contains("__isabstractmethod__");
+      if (!is_left || owner_of(type, name) != one) continue;
+      method = name;
+      return true;
+    }
+    return false;
+  };
+  const bool is_known = is_checked && !any_class(type, [](const Class* one) { return one->open; });
+  if (is_known) any_class(type, leaves_one);
+  return method;
+}
+
 bool is_special(std::string_view name) {
   return name.starts_with("__get") || name == "find_spec" || name == "__init__";
 }
@@ -796,6 +818,7 @@ Ref Interpreter::call_function(Function* function, const Arguments& arguments) {
   constexpr uint64_t kLittle = 4;  // statements
   const uint64_t effects = effects_, steps = steps_, guesses = guesses_;
   Ref result = run_function(function, arguments);
+  if (function->dull_work >= kMostDullWork) return result;  // it was not run to its end
   const bool is_generator = result && result->type == Type::kIterator;
   const bool is_followed = guesses_ == guesses && !is_generator;
   if (has_own_code_ && (gives_code(arguments) || (!is_followed && !given_.empty())))
@@ -910,8 +933,10 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
   scope->owner = function->owner;
   if (!bind_parameters(function, arguments, scope.get())) return nullptr;
   if (!arguments.positional.empty()) scope->self = arguments.positional[0];
-  const bool outermost = step_limit_ == 0;
-  if (outermost) step_limit_ = steps_ + kStepsPerCall;
+  // What the program's own code calls has a budget for itself: its end is not that of the caller.
+  const uint64_t limit = step_limit_, before = steps_;
+  const bool has_budget = limit == 0 || is_own_code(current_module());
+  if (has_budget) step_limit_ = steps_ + kStepsPerCall;
   frames_.push_back(
       {scope.get(), function->statement ? function->statement->line : 0, nullptr, false, consumer});
   Ref result = none_;
@@ -928,17 +953,23 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
   const bool may_have_raised = frames_.back().doubt.raised;
   frames_.pop_back();
   if (!frames_.empty()) frames_.back().doubt.raised |= may_have_raised;
-  if (outermost) {
-    if (steps_ > step_limit_) {  // not an error of the program: ours
+  if (has_budget) {
+    const bool is_over = raised_ && raised_->left && raised_is("RecursionError");
+    if (is_over || steps_ > step_limit_) {  // not an error of the program: ours
       guesses_++;
       clear_raised();
       hand_over(arguments);
       let_out(function);
       for (Module* module : {function->module, current_module()})
         if (module) module->open = true;  // it has names that were not come to
+      function->dull_work = kMostDullWork;
+      if (function->module && is_own_code(function->module))
+        undecided(
+            fmt::format("what {}() does behind its first {} steps", function->name, kStepsPerCall))
+            .may_fail = true;
       result = opaque_;
     }
-    step_limit_ = 0;
+    step_limit_ = limit == 0 ? 0 : limit + (steps_ - before);
   }
   return result;
 }
@@ -984,8 +1015,14 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
       Ref value = names.get("value");
       const auto same = name && value ? equal(value, wanted) : std::nullopt;
       if (same == std::optional(true) && type->names.get(*name) == member) return member;
-      if (!same) break;
+      if (!same) return opaque_;
     }
+    const Class* asked = owner_of(type, "_missing_");
+    const bool is_plain = !asked || !asked->module || !is_own_code(asked->module);
+    const bool is_all = members && wanted && wanted->type == Type::kStr && !members->open;
+    if (is_all && is_plain && expects("ValueError"))
+      return raise("ValueError",
+                   fmt::format("'{}' is not a valid {}", *text_of(wanted), type->name));
     return opaque_;
   }
   const bool is_own = has_own_code_ && is_own_code(type->module);
@@ -995,6 +1032,11 @@ Ref Interpreter::instantiate(Class* type, const Arguments& arguments) {
       all.add(arguments);
       return call(function, all);
     }
+  if (is_own && expects("TypeError"))
+    if (const std::string_view method = abstract_method(type); !method.empty())
+      return raise("TypeError", fmt::format("Can't instantiate abstract class {} without an "
+                                            "implementation for abstract method '{}'",
+                                            type->name, method));
   Ref maker = class_attribute(type, "__new__");
   Instance* instance = nullptr;
   const auto* made_by = as<Function>(maker, Type::kFunction);

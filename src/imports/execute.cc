@@ -116,6 +116,7 @@ Flow Interpreter::execute(const Stmt& statement) {
   }
   if (exhausted() || (step_limit_ && steps_ > step_limit_)) {
     raise("RecursionError", "the budget for one call is used up");
+    raised_->left = true;  // ours: no handler of the program is asked
     return Flow::kRaise;
   }
   frames_.back().line = statement.line;
@@ -707,7 +708,21 @@ std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
   }
   raised_ = raised;
   if (!raised.type) return true;
-  return is_subclass(raised.type, types);
+  // By bases alone: no class is asked here whether it takes others' objects.
+  const auto is_one = [&](Ref item) -> std::optional<bool> {
+    Class* one = as<Class>(item, Type::kClass);
+    if (one && derives_from(raised.type, one)) return true;
+    return one && !is_open(raised.type) ? std::optional(false) : std::nullopt;
+  };
+  const Sequence* several = sequence_of(types);
+  if (!several) return is_one(types);
+  bool is_sure = !several->open;
+  for (Ref item : several->items) {
+    const auto is = sequence_of(item) ? std::nullopt : is_one(item);
+    if (is && *is) return true;
+    is_sure &= is.has_value();
+  }
+  return is_sure ? std::optional(false) : std::nullopt;
 }
 
 Flow Interpreter::execute_try(const Stmt& statement) {

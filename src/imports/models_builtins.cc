@@ -132,6 +132,32 @@ Ref model_int(I& in, Ref, const A& a) {
   return in.integer(number);
 }
 
+// Python's grammar of a number: https://docs.python.org/3/library/functions.html#float. Written
+// otherwise than in ASCII it may be one all the same.
+bool is_no_number(std::string_view text) {
+  const auto is_plain = [](char c) { return c > ' ' && c < 0x7f; };
+  if (std::any_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; })) return false;
+  while (!text.empty() && !is_plain(text.front())) text.remove_prefix(1);
+  while (!text.empty() && !is_plain(text.back())) text.remove_suffix(1);
+  std::string digits(text);
+  std::erase(digits, '_');
+  if (digits.empty() || digits.find_first_of("xX") != digits.npos) return true;
+  char* end = nullptr;
+  std::strtod(digits.c_str(), &end);
+  return *end != 0;
+}
+
+// Numbers with a fraction are not known.
+Ref model_float(I& in, Ref, const A& a) {
+  const Ref value = a.get(0);
+  if (value && value->type == Type::kNone && in.expects("TypeError"))
+    return in.raise("TypeError", "float() argument must not be 'NoneType'");
+  const std::string_view* text = text_of(value);
+  if (text && is_no_number(*text) && in.expects("ValueError"))
+    return in.raise("ValueError", fmt::format("could not convert string to float: '{}'", *text));
+  return in.opaque();
+}
+
 Ref model_bool(I& in, Ref, const A& a) {
   return a.get(0) ? in.boolean(in.truth(a.get(0))) : in.boolean(false);
 }
@@ -150,6 +176,14 @@ Ref make_sequence(I& in, const A& a, Type type) {
   result->open = !items || (source && source->open);
   if (items) result->items.assign(items->begin(), items->end());
   return result;
+}
+
+// One that begins with items, which is a list to us. One that begins empty is filled by whoever
+// comes: other threads, an event loop.
+Ref model_deque(I& in, Ref, const A& a) {
+  const Ref limit = a.get(1, "maxlen");
+  const bool is_limited = limit && limit->type != Type::kNone;
+  return a.positional.empty() || is_limited ? in.opaque() : make_sequence(in, a, Type::kList);
 }
 
 Ref model_list(I& in, Ref, const A& a) {
@@ -829,6 +863,9 @@ constexpr ModelRow kRows[] = {
     {"builtins.repr", model_repr},
     {"str.__new__", model_str},
     {"int.__new__", model_int},
+    {"float.__new__", model_float},
+    {"_collections.deque", model_deque},
+    {"collections.deque", model_deque},
     {"bool.__new__", model_bool},
     {"list.__new__", model_list},
     {"tuple.__new__", model_tuple},

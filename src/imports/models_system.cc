@@ -307,14 +307,54 @@ std::optional<bool> check_file(I& in, std::string_view given, char kind) {
   if (kind == 'f') return status->is_regular();
   return true;
 }
+// What certainly is not there, of a program that expects that. True when it raised.
+bool refuses_missing(I& in, const std::string_view* name) {
+  if (!name || !in.expects("FileNotFoundError") || in.may_be_made(*name) ||
+      check_file(in, *name, 'e') != std::optional(false))
+    return false;
+  in.raise("FileNotFoundError", fmt::format("[Errno 2] No such file or directory: '{}'", *name));
+  return true;
+}
+// What looks at a file that is to be there, and tells what is not followed.
+Ref look_at_file(I& in, Ref self, const A& a) {
+  return refuses_missing(in, text_of(self ? self : a.get(0))) ? nullptr : in.opaque();
+}
+Ref copy_file(I& in, Ref self, const A& a) {
+  return refuses_missing(in, text_of(a.get(0, "src"))) ? nullptr : make_path<1>(in, self, a);
+}
+// Whether no directory of PATH has it.
+bool lacks_command(I& in, std::string_view command) {
+  const std::string_view* path = text_of(I::dict_get(in.environment(), "PATH"));
+  if (command.empty() || !path) return false;
+  for (size_t begin = 0; begin <= path->size();) {
+    const size_t end = std::min(path->find(':', begin), path->size());
+    const std::string file = fmt::format("{}/{}", path->substr(begin, end - begin), command);
+    if (file[0] != '/' || in.may_be_made(file) || check_file(in, file, 'e') != std::optional(false))
+      return false;
+    begin = end + 1;
+  }
+  return true;
+}
+// What subprocess starts. In another environment than the program's own a command may be elsewhere.
+Ref fork_exec(I& in, Ref self, const A& a) {
+  const auto words = a.get(0) ? in.elements(a.get(0)) : std::nullopt;
+  const std::string_view* command = words && !words->empty() ? text_of((*words)[0]) : nullptr;
+  const Ref variables = a.get(5);
+  if (command && variables && variables->type == Type::kNone) {
+    if (command->find('/') != command->npos) {
+      if (refuses_missing(in, command)) return nullptr;
+    } else if (in.expects("FileNotFoundError") && lacks_command(in, *command)) {
+      return in.raise("FileNotFoundError",
+                      fmt::format("[Errno 2] No such file or directory: '{}'", *command));
+    }
+  }
+  return start_process(in, self, a);
+}
 // tarfile.open(name, mode)
 Ref tar_open(I& in, Ref, const A& a) {
   const std::string_view *name = text_of(a.get(0, "name")), *mode = text_of(a.get(1, "mode"));
   const bool is_read = mode ? mode->starts_with("r") : !a.get(1, "mode");
-  if (name && is_read && in.expects("FileNotFoundError") && !in.may_be_made(*name) &&
-      check_file(in, *name, 'e') == std::optional(false))
-    return in.raise("FileNotFoundError",
-                    fmt::format("[Errno 2] No such file or directory: '{}'", *name));
+  if (is_read && refuses_missing(in, name)) return nullptr;
   const auto* module = as<Module>(in.loaded_module("tarfile"), Type::kModule);
   auto* type = module ? as<Class>(module->names.get("TarFile"), Type::kClass) : nullptr;
   if (!type) return in.opaque();
@@ -698,9 +738,9 @@ constexpr ModelRow kRows[] = {
     {"os.link", make_path<1>},
     {"os.rename", make_path<1>},
     {"os.replace", make_path<1>},
-    {"shutil.copy", make_path<1>},
-    {"shutil.copy2", make_path<1>},
-    {"shutil.copyfile", make_path<1>},
+    {"shutil.copy", copy_file},
+    {"shutil.copy2", copy_file},
+    {"shutil.copyfile", copy_file},
     {"shutil.copytree", make_path<1>},
     {"shutil.move", make_path<1>},
     {"shutil.unpack_archive", unpack<1>},
@@ -716,12 +756,20 @@ constexpr ModelRow kRows[] = {
     {"Path.replace", make_path<0>},
     {"posix.system", start_process},
     {"os.system", start_process},
-    {"_posixsubprocess.fork_exec", start_process},
+    {"_posixsubprocess.fork_exec", fork_exec},
     {"posix.posix_spawn", start_process},
     {"posix.getcwd", os_getcwd},
     {"os.getcwd", os_getcwd},
     {"posix.chdir", os_chdir},
     {"os.chdir", os_chdir},
+    {"posix.stat", look_at_file},
+    {"os.stat", look_at_file},
+    {"posix.lstat", look_at_file},
+    {"os.lstat", look_at_file},
+    {"posix.remove", look_at_file},
+    {"os.remove", look_at_file},
+    {"posix.unlink", look_at_file},
+    {"os.unlink", look_at_file},
     {"posix.access", os_access},
     {"os.access", os_access},
     {"os.fspath", returns_first},
@@ -767,6 +815,10 @@ constexpr ModelRow kRows[] = {
     {"Path.write_text", path_write},
     {"Path.write_bytes", path_write},
     {"Path.touch", path_write},
+    {"Path.read_text", look_at_file},
+    {"Path.read_bytes", look_at_file},
+    {"Path.stat", look_at_file},
+    {"Path.lstat", look_at_file},
     {"Path.joinpath", path_joinpath},
     {"Path.resolve", path_resolve},
     {"Path.absolute", path_absolute},

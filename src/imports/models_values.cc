@@ -503,6 +503,23 @@ Ref list_pop(I& in, Ref self, const A& a) {
   return value;
 }
 
+// What a deque has besides: it is kept as a list.
+Ref deque_popleft(I& in, Ref self, const A&) {
+  return list_pop(in, self, A(in.arena(), {in.integer(0)}));
+}
+Ref deque_appendleft(I& in, Ref self, const A& a) {
+  return list_insert(in, self, A(in.arena(), {in.integer(0), a.get(0) ? a.get(0) : in.opaque()}));
+}
+// Other items than before, or others in their places.
+Ref deque_mix(I& in, Ref self, const A&) {
+  Sequence* list = sequence_of(self);
+  if (!list) return in.none();
+  std::fill(list->items.begin(), list->items.end(), in.opaque());
+  list->open = true;
+  in.count_effect();
+  return in.none();
+}
+
 Ref list_copy(I& in, Ref self, const A&) {
   Sequence* list = sequence_of(self);
   if (!list) return in.opaque();
@@ -512,6 +529,16 @@ Ref list_copy(I& in, Ref self, const A&) {
 }
 
 constexpr size_t kMostCompared = 1000;  // items of a set that each new one is held against
+
+// Objects with an __eq__ of their own may be one item where they are two here.
+void add_to_set(I& in, Sequence* set, Ref item) {
+  const auto* instance = as<Instance>(item, Type::kInstance);
+  if (instance && !set->items.empty() &&
+      (instance->of->fields || instance->of->open || instance->of->decorated ||
+       in.class_attribute(instance->of, "__eq__")))
+    set->may_lack = true;
+  in.append(set, item);
+}
 
 // Adds what is not known to be in it already; what may be there makes it open.
 void unite(I& in, Sequence* set, Ref given) {
@@ -523,7 +550,7 @@ void unite(I& in, Sequence* set, Ref given) {
     if (!is_key(item)) {
       set->open = true;  // who knows which it equals
     } else if (set->items.size() > kMostCompared || in.contains(set, item) != std::optional(true)) {
-      in.append(set, item);
+      add_to_set(in, set, item);
     }
   }
 }
@@ -536,7 +563,11 @@ Ref set_add(I& in, Ref self, const A& a) {
                         std::any_of(set->items.begin(), set->items.end(), [item](Ref one) {
                           return is_key(one) && KeyTraits::equal(one, item);
                         });
-  return is_there ? in.none() : list_append(in, self, a);
+  if (set && item && !is_there) {
+    add_to_set(in, set, item);
+    in.count_effect();
+  }
+  return set ? in.none() : list_append(in, self, a);
 }
 
 struct HashOfKey {
@@ -556,7 +587,7 @@ Ref set_update(I& in, Ref self, const A& a) {
     if (given == self) continue;
     const auto items = in.elements(given);
     for (Ref item : items.value_or(std::span<const Ref>()))
-      if (!is_key(item) || keys.insert(item).second) in.append(set, item);
+      if (!is_key(item) || keys.insert(item).second) add_to_set(in, set, item);
     set->open |= !items || holds_more(given);
   }
   in.count_effect();
@@ -839,6 +870,10 @@ constexpr ModelRow kRows[] = {
     {"list.reverse", list_reverse},
     {"list.index", list_index},
     {"tuple.index", list_index},
+    {"list.popleft", deque_popleft},
+    {"list.appendleft", deque_appendleft},
+    {"list.extendleft", deque_mix},
+    {"list.rotate", deque_mix},
     {"set.add", set_add},
     {"set.update", set_update},
     {"set.discard", set_discard},
