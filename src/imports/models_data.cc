@@ -59,7 +59,12 @@ Ref json_load(I& in, Ref, const A& a) {
 Ref path_read_text(I& in, Ref self, const A&) {
   const std::string_view* path = text_of(self);
   const auto text = path ? text_at(in, *path) : std::nullopt;
-  return text ? in.string(*text) : in.opaque();
+  if (text) return in.string(*text);
+  const auto whole = path ? in.absolute(*path) : std::nullopt;
+  if (whole && in.expects("FileNotFoundError") && !in.may_be_made(*path) && !in.tree().stat(*whole))
+    return in.raise("FileNotFoundError",
+                    fmt::format("[Errno 2] No such file or directory: '{}'", *path));
+  return in.opaque();
 }
 
 // --- distributions

@@ -815,7 +815,6 @@ constexpr ModelRow kRows[] = {
     {"Path.write_text", path_write},
     {"Path.write_bytes", path_write},
     {"Path.touch", path_write},
-    {"Path.read_text", look_at_file},
     {"Path.read_bytes", look_at_file},
     {"Path.stat", look_at_file},
     {"Path.lstat", look_at_file},
