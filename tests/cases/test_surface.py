@@ -496,16 +496,39 @@ def test_progress_on_a_terminal(cohabit: str, world: Path) -> None:
 
 # --- the hook and the action
 
+def act(repo: Path, command: str | Path, **inputs: str | Path) -> subprocess.CompletedProcess:
+    return subprocess.run([repo / "scripts" / "action", command], capture_output=True, text=True, env={
+        "PATH": os.environ["PATH"], **{f"COHABIT_{name}": str(value) for name, value in inputs.items()}})
+
+
 def test_the_action_passes_its_inputs_as_words(repo: Path, tmp_path: Path) -> None:
     fake = tmp_path / "cohabit"
     fake.write_text('#!/bin/sh\nfor word in "$@"; do printf "<%s>" "$word"; done\necho\n')
     fake.chmod(0o755)
-    done = subprocess.run([repo / "scripts" / "action", fake], capture_output=True, text=True, check=True, env={
-        "PATH": os.environ["PATH"], "COHABIT_ENVIRONMENT": "my env", "COHABIT_PROGRAM": "$(touch x).py",
-        "COHABIT_ARGUMENTS": "--config 'a b.toml' $HOME", "COHABIT_FAIL_ON": "note", "COHABIT_SARIF": "out"})
+    done = act(repo, fake, ENVIRONMENT="my env", PROGRAM="$(touch x).py", ARGUMENTS="--config 'a b.toml' $HOME",
+               FAIL_ON="note", SARIF="out")
     words = "<doctor><my env><$(touch x).py><--fail-on><note><--config><a b.toml><$HOME>"
-    assert done.stdout.splitlines() == [words + "<--format><sarif><--output><out><--fail-on><never>",
-                                        words + "<--format><github>"]
+    assert done.stdout.splitlines() == [words + "<--format><sarif><--output><out>", words + "<--format><github>"]
+    assert act(repo, fake, ARGUMENTS="\n").stdout == "<doctor><--format><github>\n"
+    done = act(repo, fake, ARGUMENTS="--config 'a b.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("cohabit: the action's input `arguments` has a quote that is not closed: --config 'a b.toml\n")
+
+
+def test_the_action_writes_sarif_and_ends_as_fail_on_says(repo: Path, cohabit: str, world: Path) -> None:
+    for number, (fail_on, imports, code) in enumerate([
+            ("never", "first", 0), ("error", "first", 1), ("warning", "os", 0), ("", "first", 1), ("eror", "first", 2)]):
+        sarif = world / f"{number}.sarif"
+        done = act(repo, cohabit, ENVIRONMENT=world / "env", ARGUMENTS=f"--imports {imports}", FAIL_ON=fail_on, SARIF=sarif)
+        assert done.returncode == code, done.stdout + done.stderr
+        if code == 2:
+            assert done.stderr.count("eror") == 1 and not sarif.exists()
+        else:
+            found = json.loads(sarif.read_text())["runs"][0]["results"]
+            assert [result["ruleId"] for result in found] == ([] if imports == "os" else ["PY302"])
+            assert ("title=PY302" in done.stdout) == bool(found)
+    done = act(repo, cohabit, ENVIRONMENT=world / "env", ARGUMENTS="--imports first --fail-on never", SARIF=world / "sarif")
+    assert done.returncode == 0 and (world / "sarif").exists()
 
 
 def test_hook_and_action_are_what_their_readers_expect(repo: Path) -> None:
