@@ -17,6 +17,8 @@ constexpr int64_t kMaxHashed = 64 << 20;
 
 bool is_compared(std::string_view path) {
   if (path.starts_with("../") || path.starts_with('/') || path.ends_with(".pyc")) return false;
+  // virtualenv names directories of compiled files too, which nothing has made yet.
+  if (path.ends_with("/__pycache__") || path.ends_with('/')) return false;
   for (size_t at = path.find('/'); at != path.npos; at = path.find('/', at + 1)) {
     const std::string_view directory = path.substr(0, at);
     if (directory.ends_with(".dist-info") || directory.ends_with("__pycache__") ||
