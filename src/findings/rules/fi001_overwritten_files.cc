@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kHashBudget = 64 << 20;  // bytes read for one pair
 constexpr size_t kMaxLibraries = 10;
+constexpr size_t kShown = 3;  // files by name
 
 using Row = InstalledFiles::Row;
 
@@ -141,6 +142,17 @@ struct Words {
 constexpr Words kHappened = {"has overwritten", "have overwritten", "is"};
 constexpr Words kExpected = {"would overwrite", "would overwrite", "would be"};
 
+bool is_of_neither(const Pair& pair) {
+  return std::all_of(pair.different.begin(), pair.different.end(),
+                     [](const Different& file) { return file.neither; });
+}
+
+// As in the RECORD; "../../../bin/tool" as the file that it is.
+std::string name_of(const EnvironmentCase& examined, const Row& row) {
+  return row.record.path.starts_with("../") ? examined.files.path_of(row)
+                                            : std::string(row.record.path);
+}
+
 std::string headline(const EnvironmentCase& examined, const Pair& pair, size_t by_first,
                      size_t by_second, const Words& words) {
   const Distribution& first = examined.owner(*pair.different.front().first);
@@ -150,6 +162,10 @@ std::string headline(const EnvironmentCase& examined, const Pair& pair, size_t b
     return fmt::format("{} {} {} of {}", label(first), words.overwrote, files, label(second));
   if (by_second == pair.different.size())
     return fmt::format("{} {} {} of {}", label(second), words.overwrote, files, label(first));
+  if (is_of_neither(pair))
+    return fmt::format(
+        "{} and {} both install {} with different content, and what is there is of neither",
+        label(first), label(second), files);
   if (by_first > 0 && by_second > 0)
     return fmt::format(
         "{} and {} {} each other: of {}, {} are of the first and {} of "
@@ -180,23 +196,29 @@ void describe(const EnvironmentCase& examined, const Pair& pair, const Words& wo
   finding.evidence.push_back(
       fact("file", fmt::format("{} claimed by both, {} with different content",
                                count_of(pair.claimed, "file"), pair.different.size())));
-  std::vector<std::string> shown;
+  std::vector<std::string> libraries, others;
   for (const Different& file : pair.different) {
-    if (!is_library(file.first->record.path)) continue;
-    const std::string path = examined.files.path_of(*file.first);
+    const bool is_one = is_library(file.first->record.path);
     const Row* on_disk = file.winner;
-    shown.push_back(fmt::format("{} {} {}", std::string(file.first->record.path), words.is,
-                                on_disk        ? "of " + examined.owner(*on_disk).name
-                                : file.neither ? "of neither"
-                                               : "undecided"));
-    if (finding.libraries.size() < kMaxLibraries)
+    (is_one ? libraries : others)
+        .push_back(fmt::format("{} {} {}", name_of(examined, *file.first), words.is,
+                               on_disk        ? "of " + examined.owner(*on_disk).name
+                               : file.neither ? "of neither"
+                                              : "undecided"));
+    const std::string path = examined.files.path_of(*file.first);
+    if (is_one && finding.libraries.size() < kMaxLibraries)
       finding.libraries.push_back(on_disk ? library_of(examined.owner(*on_disk), path)
                                           : Library{path, "", ""});
   }
-  for (size_t i = 0; i < std::min<size_t>(shown.size(), 3); i++)
+  // What an import needs comes first.
+  std::stable_partition(others.begin(), others.end(),
+                        [](const std::string& text) { return text.find(".py ") != text.npos; });
+  std::vector<std::string>& shown = libraries;
+  shown.insert(shown.end(), others.begin(), others.end());
+  for (size_t i = 0; i < std::min(shown.size(), kShown); i++)
     finding.evidence.push_back(fact("file", shown[i]));
-  if (shown.size() > 3)
-    finding.evidence.push_back(fact("file", fmt::format("and {} more", shown.size() - 3)));
+  if (shown.size() > kShown)
+    finding.evidence.push_back(fact("file", fmt::format("and {} more", shown.size() - kShown)));
   if (finding.libraries.empty())
     for (const Distribution* each : {&first, &second})
       finding.libraries.push_back(library_of(*each, each->metadata));

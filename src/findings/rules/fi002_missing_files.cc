@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "base/paths.h"
@@ -13,11 +14,15 @@
 namespace cohabit::rules {
 namespace {
 
+enum class Need : uint8_t { kPackage, kCode, kOther };  // of an import, the greatest first
+
 struct Loss {
   size_t files = 0, code = 0;
   std::vector<std::string> packages;  // directories that lost their own __init__.py
-  std::vector<std::string> examples;
+  std::map<Need, std::vector<std::string>> examples;
 };
+
+constexpr size_t kExamples = 3;
 
 bool is_code(std::string_view path) {
   return path.ends_with(".py") || path.ends_with(".so") || path.find(".so.") != path.npos;
@@ -39,10 +44,25 @@ void add_loss(const EnvironmentCase& examined, const InstalledFiles::Row& row, L
   const std::string_view path = row.record.path;
   const bool is_empty = row.record.size == 0;
   loss.files++;
-  if (is_code(path) && !is_for_tests(path) && !is_empty) loss.code++;
-  if (is_package_itself(path) && !is_by_the_way(path) && !is_empty)
+  Need need = Need::kOther;
+  if (is_code(path) && !is_for_tests(path) && !is_empty) {
+    loss.code++;
+    need = Need::kCode;
+  }
+  if (is_package_itself(path) && !is_by_the_way(path) && !is_empty) {
     loss.packages.push_back(directory_of(examined.files.path_of(row)));
-  if (loss.examples.size() < 3) loss.examples.emplace_back(path);
+    need = Need::kPackage;
+  }
+  auto& examples = loss.examples[need];
+  if (examples.size() < kExamples) examples.emplace_back(path);
+}
+
+std::vector<std::string> examples_of(const Loss& loss) {
+  std::vector<std::string> examples;
+  for (const auto& [need, files] : loss.examples)
+    for (const std::string& file : files)
+      if (examples.size() < kExamples) examples.push_back(file);
+  return examples;
 }
 
 Severity severity_of(const Loss& loss) {
@@ -60,8 +80,10 @@ Finding describe(const EnvironmentCase& examined, uint32_t index, const Loss& lo
   finding.headline =
       fmt::format("{} of {} of {} missing", loss.files, count_of(end - begin, "file"),
                   label(distribution) + (loss.files == 1 ? " is" : " are"));
+  const std::vector<std::string> examples = examples_of(loss);
+  if (loss.files == 1) finding.headline += ": " + examples.front();
   finding.reach.files = loss.packages;
-  add_reinstall(finding, examined, distribution, loss.examples, loss.files, "install it again");
+  add_reinstall(finding, examined, distribution, examples, loss.files, "install it again");
   return finding;
 }
 
@@ -89,7 +111,7 @@ Finding describe_expected(const EnvironmentCase& before, const Distribution& sta
   finding.libraries = {library_of(stays, stays.metadata), library_of(goes, goes.metadata)};
   finding.evidence.push_back(
       fact("file", fmt::format("both claim {}; installers remove what the RECORD of {} names",
-                               list_some(loss.examples), goes.name)));
+                               list_some(examples_of(loss)), goes.name)));
   finding.help.push_back({fmt::format("install {} again afterwards", stays.name),
                           installer_command(before, "install", again(stays.name, stays.version)),
                           Safety::kSafe});

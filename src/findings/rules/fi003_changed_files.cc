@@ -12,8 +12,11 @@ namespace {
 
 struct Change {
   size_t files = 0, code = 0;
-  std::vector<std::string> examples;
+  std::string_view only;                      // if it is one
+  std::vector<std::string> examples, others;  // of code, and of the rest
 };
+
+constexpr size_t kExamples = 3;
 
 bool is_code(std::string_view path) {
   return path.ends_with(".py") || path.ends_with(".so") || path.find(".so.") != path.npos;
@@ -34,7 +37,11 @@ Finding describe(const EnvironmentCase& examined, uint32_t index, const Change& 
   finding.severity = change.code > 0 ? Severity::kWarning : Severity::kNote;
   finding.headline = fmt::format("{} of {} not as installed", count_of(change.files, "file"),
                                  label(distribution) + (change.files == 1 ? " is" : " are"));
-  add_reinstall(finding, examined, distribution, change.examples, change.files,
+  if (change.files == 1) finding.headline += ": " + std::string(change.only);
+  std::vector<std::string> examples = change.examples;
+  for (const std::string& other : change.others)
+    if (examples.size() < kExamples) examples.push_back(other);
+  add_reinstall(finding, examined, distribution, examples, change.files,
                 "unless you changed it on purpose, install it again");
   return finding;
 }
@@ -47,12 +54,14 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
     const InstalledFiles::Row& row = examined.files.rows()[file.row];
     Change& change = changes[row.distribution];
     change.files++;
+    change.only = row.record.path;
     if (is_code(row.record.path)) change.code++;
-    if (change.examples.size() < 3)
-      change.examples.push_back(file.size == row.record.size
-                                    ? fmt::format("{}: another hash", row.record.path)
-                                    : fmt::format("{}: {} bytes, {} expected", row.record.path,
-                                                  file.size, row.record.size));
+    auto& examples = is_code(row.record.path) ? change.examples : change.others;
+    if (examples.size() < kExamples)
+      examples.push_back(file.size == row.record.size
+                             ? fmt::format("{}: another hash", row.record.path)
+                             : fmt::format("{}: {} bytes, {} expected", row.record.path, file.size,
+                                           row.record.size));
   }
   std::vector<Finding> findings;
   for (const auto& [index, change] : changes) findings.push_back(describe(examined, index, change));
