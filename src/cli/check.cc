@@ -57,6 +57,8 @@ Result<std::vector<std::string>> arguments_of(const CheckOptions& options, check
 report::Check report_of(const World& world, check::Outcome outcome) {
   report::Check check;
   check.report.environment = world.python->prefix;
+  check.report.own_file = file_of_environment(world);
+  check.report.directory = world.tree.current_directory();
   check.report.python = world.python->version;
   check.report.findings = std::move(outcome.findings);
   check.report.unknowns = std::move(outcome.unknowns);

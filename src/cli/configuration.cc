@@ -146,6 +146,9 @@ class Reader {
     if (auto good = check_keys(table, kIgnoreKeys, where); !good) return unexpected(good);
     Ignore ignore;
     ignore.place = file_.substr(file_.rfind('/') + 1) + ", " + where;
+    std::error_code ignored;
+    ignore.source = {std::filesystem::absolute(file_, ignored).lexically_normal(),
+                     std::max(1U, table.source().begin.line)};
     for (const auto& [key, place] :
          {std::pair("code", &ignore.code), std::pair("reason", &ignore.reason),
           std::pair("library", &ignore.library), std::pair("distribution", &ignore.distribution)}) {

@@ -265,6 +265,12 @@ VariableMap telling_variables(const World& world, const VariableMap& all) {
   return result;
 }
 
+// `started`: in a recorded run, which need not be one of Python.
+std::string own_file(const Subject& subject, const World& world, const std::string& started) {
+  if (subject.program && !subject.program->file.empty()) return subject.program->file;
+  return world.python ? file_of_environment(world) : started;
+}
+
 }  // namespace
 
 Result<report::Report> examine(const DoctorOptions& options, const Tree& tree, Surroundings* used) {
@@ -290,6 +296,7 @@ Result<report::Report> examine(const DoctorOptions& options, const Tree& tree, S
   save_kept(world);
   if (!done) return tl::unexpected<Error>(done.error());
   report.environment = world.python ? world.python->prefix : "";
+  report.own_file = own_file(*subject, world, report.program);
   if (tree.has_process()) report.directory = tree.current_directory();
   report.python = world.python ? world.python->version : "";
   const VariableMap variables = variables_of(options);

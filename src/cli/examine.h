@@ -173,6 +173,8 @@ void explain_by_plan(World& world, const std::function<Sequence()>& plan, report
 
 // The frameworks of this environment, by the module that one imports.
 std::vector<std::string> find_frameworks(const World& world);
+// The file that makes a directory this environment; one that has none is its interpreter's.
+std::string file_of_environment(const World& world);
 // What is said of an environment, by its prefix, where there is none and no imports were named.
 std::string no_framework_in(const std::string& prefix);
 // Each of them alone, then every order of every pair.

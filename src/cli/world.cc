@@ -119,6 +119,12 @@ Result<void> assume_gpu_that_is_there(World& world, const cuda::GpuHost& host) {
   return {};
 }
 
+std::string file_of_environment(const World& world) {
+  for (const char* name : {"/pyvenv.cfg", "/conda-meta/history"})
+    if (std::string file = world.python->prefix + name; world.tree.stat(file)) return file;
+  return world.python->executable;
+}
+
 std::string no_framework_in(const std::string& prefix) {
   return fmt::format(
       "there is no framework that Cohabit knows in {}, and no package that was asked for by name "

@@ -38,6 +38,7 @@ Finding unused(const Ignore& ignore) {
   finding.certainty = Certainty::kObserved;
   finding.headline = fmt::format("an ignore of {} is not needed here ({}: {})", ignore.code,
                                  ignore.place, ignore.reason);
+  finding.place = ignore.source;
   finding.help.push_back({"remove it, or narrow what it was meant for", "", Safety::kManual});
   return finding;
 }

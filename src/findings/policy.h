@@ -19,6 +19,7 @@ struct Ignore {
   std::vector<std::string> imports;  // all of them are among those it holds for
   std::string reason;
   std::string place;  // where it is written: "cohabit.toml, ignore 2"
+  Place source;       // the same, as a place in that file
 };
 
 struct Policy {

@@ -13,6 +13,12 @@ Place shown_place(const Finding& finding) {
   return place;
 }
 
+Place place_for_services(const Finding& finding, const Report& report) {
+  Place place = shown_place(finding);
+  if (place.file.empty()) place.file = report.own_file;
+  return place;
+}
+
 std::optional<std::string> path_in_project(const std::string& path, const Report& report) {
   if (!is_below(path, report.directory) || is_below(path, report.environment)) return std::nullopt;
   return path.substr(report.directory.size() + 1);

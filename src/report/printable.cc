@@ -72,7 +72,8 @@ void for_each(Finding& finding, F& change) {
 
 template <class F>
 void for_each(Report& report, F change) {
-  for (std::string* text : {&report.environment, &report.python, &report.program}) change(*text);
+  for (std::string* text : {&report.environment, &report.python, &report.program, &report.own_file})
+    change(*text);
   for (Order& order : report.orders) {
     for_each(order.imports, change);
     change(order.program);

@@ -29,6 +29,8 @@ struct Report {
   std::string python;       // version
   std::string program;
   std::string directory;  // the current one; empty: of files alone there is none
+  // Where services show what is about no file: the program's, else one of the environment itself.
+  std::string own_file;
   std::string glibc;
   std::string architecture;
   std::optional<cuda::GpuHost> gpu;  // nothing: a recorded run, of any machine

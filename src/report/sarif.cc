@@ -1,7 +1,8 @@
 // SARIF 2.1.0 (OASIS): one run, the rules that fired, a result for each finding. A result points to
-// the line that is known, or to the first file concerned; files of the environment are relative to
-// it, those of the project to the current directory, so that alerts stay the same on another
-// machine.
+// the line that is known, or to the first file concerned, else to the program or the environment:
+// GitHub refuses a whole file for one result without a location. Files of the environment are
+// relative to it, those of the project to the current directory, so that alerts stay the same on
+// another machine.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -98,9 +99,7 @@ Json result_of(const Finding& finding, const Report& report, Rules& rules) {
                {"ruleIndex", rules.index_of(finding)},
                {"level", level_of(finding.severity)},
                {"message", {{"text", message_of(finding)}}}};
-  json["locations"] = Json::array();
-  const Place shown = shown_place(finding);
-  if (!shown.file.empty()) json["locations"].push_back(location_of(shown, report));
+  json["locations"] = Json::array({location_of(place_for_services(finding, report), report)});
   json["relatedLocations"] = Json::array();
   const bool shows_first = finding.place.file.empty() || finding.libraries.empty() ||
                            finding.place.file == finding.libraries.front().path;

@@ -73,6 +73,7 @@ def check_sarif(sarif: dict) -> None:
             assert result["level"] in ("none", "note", "warning", "error")
             assert ids[result["ruleIndex"]] == result["ruleId"]
             assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
+            assert result["locations"], result["ruleId"]  # GitHub refuses the whole file for one that has none
             for place in result["locations"] + result["relatedLocations"]:
                 artifact = place["physicalLocation"]["artifactLocation"]
                 assert re.fullmatch(r"[A-Za-z0-9\-._~/%:]*", artifact["uri"])
@@ -126,6 +127,40 @@ def test_a_place_in_the_project_is_shown_there(cohabit: str, world: Path) -> Non
     assert "file=" not in run(cohabit, "doctor", "../env", "../app.py", "--format", "github", cwd=world / "env", code=1).stdout
     text = run(cohabit, "doctor", "env", "--imports", "first", "--format", "github", cwd=world, code=1).stdout
     assert text.startswith("::error title=PY302")  # in a file of the environment, which lies in the project
+
+
+def test_what_is_about_no_file_is_shown_at_one(cohabit: str, world: Path) -> None:
+    """A variable at the program, else at the environment; an ignore that is not needed in its configuration."""
+    (world / "app.py").write_text("import os\n")
+    (world / "cohabit.toml").write_text('fail-on = "never"\n\n[[ignore]]\ncode = "CB101"\nreason = "old"\n')
+    (world / "sub").mkdir()
+
+    def places(*words: str, cwd: Path = world) -> dict:
+        text = run(cohabit, "doctor", world / "env", *words, "--format", "sarif", cwd=cwd, code=0,
+                   OPENBLAS_NUM_THREDS="1").stdout
+        check_sarif(json.loads(text))
+        return {result["ruleId"]: result["locations"][0]["physicalLocation"]
+                for result in json.loads(text)["runs"][0]["results"]}
+
+    ignore = {"artifactLocation": {"uri": "cohabit.toml", "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 3}}
+    for words, variable in [(["app.py"], {"uri": "app.py", "uriBaseId": "%SRCROOT%"}),
+                            (["--imports", "os"], {"uri": "bin/python3", "uriBaseId": "ENVIRONMENT"})]:
+        assert places(*words) == {"EV001": {"artifactLocation": variable}, "IO902": ignore}
+    elsewhere = places("--imports", "os", cwd=world / "sub")["IO902"]["artifactLocation"]
+    assert elsewhere == {"uri": f"file://{world}/cohabit.toml"}
+    assert places("--imports", "os", "--config", "../cohabit.toml", cwd=world / "sub")["IO902"]["artifactLocation"] == elsewhere
+    text = run(cohabit, "doctor", "env", "--imports", "os", "--format", "github", cwd=world, code=0).stdout
+    assert text.startswith("::notice file=cohabit.toml,line=3,title=IO902")
+    for name in ("conda-meta/history", "pyvenv.cfg"):
+        (world / "env" / name).parent.mkdir(exist_ok=True)
+        (world / "env" / name).write_text("home = /usr/bin\n" if name == "pyvenv.cfg" else "")
+        assert places("--imports", "os")["EV001"]["artifactLocation"] == {"uri": name, "uriBaseId": "ENVIRONMENT"}
+    # A pyproject.toml, too, and the second ignore.
+    (world / "cohabit.toml").unlink()
+    (world / "pyproject.toml").write_text('[tool.cohabit]\nfail-on = "never"\n' + 2 * (
+        '[[tool.cohabit.ignore]]\ncode = "CB101"\nreason = "old"\n'))
+    assert places("--imports", "os")["IO902"] == {
+        "artifactLocation": {"uri": "pyproject.toml", "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 6}}
 
 
 def test_what_does_not_load_is_shown_where_it_is_asked_for(cohabit: str, world: Path) -> None:
