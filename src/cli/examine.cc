@@ -16,6 +16,7 @@
 
 #include "base/together.h"
 #include "base/write_file.h"
+#include "cli/failure_causes.h"
 #include "cli/loaded_files.h"
 #include "cli/order_plans.h"
 #include "cli/progress.h"
@@ -232,7 +233,10 @@ void add_judgement(World& world, const Sequence& sequence, sim::Simulation* simu
   order.program = sequence.program;
   order.ended = ending(trace);
   OrderFindings of_order(report, order);
-  for (const Finding& finding : judgement.findings) of_order.add(finding);
+  for (Finding finding : judgement.findings) {
+    if (sequence.plan) explain_failure(world, *sequence.plan, report.findings, finding);
+    of_order.add(std::move(finding));
+  }
   Outcome& outcome = judgement.outcome;
   note_broken(outcome.loaded, sequence.plan, report, order);
   if (has_later_phases(world, sequence)) {

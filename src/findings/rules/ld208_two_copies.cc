@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 
 #include "findings/rules/rules.h"
 #include "findings/words.h"
@@ -70,14 +69,15 @@ std::vector<Finding> check(const Case& examined) {
       if (is_one) copies[has_major ? major_of(file) : ""].push_back(id);
     }
     for (const auto& [major, objects] : copies) {
-      std::set<ImageId> files;
-      for (const ObjectId id : objects) files.insert(process.object(id).image);
+      // Sorted: who comes first is another thing in each order, and the cause is one.
+      std::map<std::string, ObjectId> files;
+      for (const ObjectId id : objects) files.try_emplace(process.image(id).path, id);
       if (files.size() < 2) continue;
       Finding finding;
       finding.severity = single.severity;
       finding.headline =
           fmt::format("{} is there {} times{}", single.what, files.size(), when_imported(examined));
-      for (const ObjectId id : objects) {
+      for (const auto& [path, id] : files) {
         finding.libraries.push_back(library_of(process, id));
         finding.evidence.push_back(fact("opened", "a copy of it is", path_of(process, id)));
       }
