@@ -50,6 +50,11 @@ std::string refuse_empty_list(const std::string& text) {
              : "";
 }
 
+std::string refuse_empty(const std::string& text) {
+  return text.empty() ? "it is empty (a variable that is not set?); leave it out, or give a value"
+                      : "";
+}
+
 std::map<std::string, std::string> own_variables(const std::string& root) {
   std::map<std::string, std::string> result;
   for (char** entry = root.empty() ? environ : nullptr; entry && *entry; entry++) {

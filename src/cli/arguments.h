@@ -15,6 +15,8 @@ Result<std::vector<std::string>> read_module_list(const std::string& text);
 std::map<std::string, std::string> own_variables(const std::string& root);
 // For the argument parser: why this is no list of names; empty: it is one.
 std::string refuse_empty_list(const std::string& text);
+// Likewise why this is no value: an unset variable in a script must not change what is examined.
+std::string refuse_empty(const std::string& text);
 Result<void> print_report(const std::string& text);
 bool wants_colour();
 // Of a command that failed: says why on stderr; 2.

@@ -338,6 +338,7 @@ ExaminedModules find_examined_modules(const World& world) {
   const InstalledFiles files = InstalledFiles::read_some(world.tree, world.distributions, asked);
   python::Finder finder(world.tree, *world.python);
   std::vector<std::pair<size_t, std::string>> native;  // with how many files of that kind
+  std::set<std::string> taken;  // two distributions may bring one: opencv-python and -headless
   for (const uint32_t one : asked) {
     auto modules = own_modules(files, one, all[one].name);
     const bool in_place = modules.empty() && !all[one].editable.empty();
@@ -349,7 +350,8 @@ ExaminedModules find_examined_modules(const World& world) {
         }))
       continue;
     if (in_place) {  // its module may be found by a finder of its own
-      found.alone.insert(found.alone.end(), modules.begin(), modules.end());
+      for (const std::string& module : modules)
+        if (taken.insert(module).second) found.alone.push_back(module);
       continue;
     }
     const std::string module = main_module(files, one, modules);
@@ -357,6 +359,7 @@ ExaminedModules find_examined_modules(const World& world) {
     const auto spec = finder.find_dotted(module);
     if (!spec || !is_module_file(world, *spec)) continue;
     if (is_native && spec->is_package() && is_only_libraries(files, one)) continue;
+    if (!taken.insert(module).second) continue;
     if (is_native)
       native.emplace_back(all[one].native_files.size(), module);
     else

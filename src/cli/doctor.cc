@@ -106,13 +106,16 @@ Result<int> check_and_run(const DoctorOptions& options) {
 }  // namespace
 
 void add_subject_options(CLI::App& command, DoctorOptions& options) {
-  command.add_option("environment", options.words[0],
-                     "A venv, conda or other prefix, or its interpreter (default: $VIRTUAL_ENV, "
-                     ".venv here, $CONDA_PREFIX, python in PATH)");
+  command
+      .add_option("environment", options.words[0],
+                  "A venv, conda or other prefix, or its interpreter (default: $VIRTUAL_ENV, "
+                  ".venv here, $CONDA_PREFIX, python in PATH)")
+      ->check(refuse_empty);
   command.add_option("program", options.words[1],
                      "A file that ends in .py or .ipynb; default: the frameworks");
   command.add_option("arguments", options.arguments, "-- and the arguments of the program");
-  command.add_option("-m", options.module, "Examine `python -m MODULE`, from this directory");
+  command.add_option("-m", options.module, "Examine `python -m MODULE`, from this directory")
+      ->check(refuse_empty);
   command
       .add_option("--imports", options.imports,
                   "What is imported, in order: a,b (default: the frameworks that are there, each "

@@ -135,14 +135,16 @@ void add_env_command(CLI::App& app, int& exit_code) {
       "Exit code: 0; with --check 1 where a variable is misspelled, contradicts another or is set "
       "too late; 2\n"
       "Cohabit failed.");
-  command->add_option(
-      "environment", options->words[0],
-      "A venv, conda or other prefix, or its interpreter (default: the active one)");
+  command
+      ->add_option("environment", options->words[0],
+                   "A venv, conda or other prefix, or its interpreter (default: the active one)")
+      ->check(refuse_empty);
   command->add_option("program", options->words[1],
                       "With --check: a file that ends in .py or .ipynb, which may set variables "
                       "itself");
   command->add_option("arguments", options->arguments, "-- and the arguments of the program");
-  command->add_option("-m", options->module, "The same for `python -m MODULE`");
+  command->add_option("-m", options->module, "The same for `python -m MODULE`")
+      ->check(refuse_empty);
   command->add_flag("--export", options->shell, "As lines for a shell");
   command->add_flag("--check", options->check,
                     "Judge the variables that are set now, and those that PROGRAM sets: who reads "

@@ -88,9 +88,11 @@ void add_export_command(CLI::App& app, int& exit_code) {
       "The environment's own installer says where wheels are, with its own configuration; a wheel "
       "is named\nonly if its list of files is the installed one.\n"
       "Exit code: 0 all of it is said, 1 something is not (and named), 2 Cohabit failed.");
-  command->add_option(
-      "environment", options->environment,
-      "The environment (default: $VIRTUAL_ENV, .venv here, $CONDA_PREFIX, python in PATH)");
+  command
+      ->add_option(
+          "environment", options->environment,
+          "The environment (default: $VIRTUAL_ENV, .venv here, $CONDA_PREFIX, python in PATH)")
+      ->check(refuse_empty);
   command->add_option("--format", options->format, "pylock, requirements or environment.yml")
       ->capture_default_str();
   command->add_option("-o,--out", options->out, "The file to write (default: standard output)");

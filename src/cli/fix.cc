@@ -155,13 +155,15 @@ void add_fix_command(CLI::App& app, int& exit_code) {
       "run\n"
       "of --verify does not confirm it; 2 Cohabit failed. `cohabit run` starts a program with the "
       "repair.");
-  command->add_option(
-      "environment", options->words[0],
-      "A venv, conda or other prefix, or its interpreter (default: the active one)");
+  command
+      ->add_option("environment", options->words[0],
+                   "A venv, conda or other prefix, or its interpreter (default: the active one)")
+      ->check(refuse_empty);
   command->add_option("program", options->words[1],
                       "Repair what this file imports, which ends in .py or .ipynb");
   command->add_option("arguments", options->arguments, "-- and the arguments of the program");
-  command->add_option("-m", options->module, "Repair what `python -m MODULE` imports");
+  command->add_option("-m", options->module, "Repair what `python -m MODULE` imports")
+      ->check(refuse_empty);
   command->add_option("--imports", options->imports, "Repair this order: a,b")
       ->check(refuse_empty_list);
   command

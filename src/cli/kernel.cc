@@ -173,9 +173,10 @@ void add_kernel_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       add_command(*kernel, exit_code, "install", "Make a kernel; the environment needs ipykernel",
                   options, install);
-  command->add_option(
-      "environment", options->environment,
-      "A venv, conda or other prefix, or its interpreter (default: the active one)");
+  command
+      ->add_option("environment", options->environment,
+                   "A venv, conda or other prefix, or its interpreter (default: the active one)")
+      ->check(refuse_empty);
   command->add_option("--name", options->name, "Its name (default: cohabit- and ENV's)");
   command->add_option("--display-name", options->display_name, "What notebooks show");
   command

@@ -282,8 +282,10 @@ void add_run_command(CLI::App& app, int& exit_code) {
                                         : "");
       });
   options->host.memory_option = "--gpu-total";
-  command->add_option("--driver", options->host.driver,
-                      "As if NVIDIA's driver had this version: for --write, for another machine");
+  command
+      ->add_option("--driver", options->host.driver,
+                   "As if NVIDIA's driver had this version: for --write, for another machine")
+      ->check(refuse_empty);
   command->add_option("--gpu-total", options->host.memory,
                       "The GPU's whole memory: 24GiB (default: what nvidia-smi says)");
   command->add_option(

@@ -109,9 +109,10 @@ void add_verify_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "verify", "Really import and compute, each order in a child process, beside the prediction");
   command->footer("Exit code: 0 every run is ok, 1 some are not, 2 Cohabit failed.");
-  command->add_option(
-      "environment", options->environment,
-      "A venv, conda or other prefix, or its interpreter (default: the active one)");
+  command
+      ->add_option("environment", options->environment,
+                   "A venv, conda or other prefix, or its interpreter (default: the active one)")
+      ->check(refuse_empty);
   command->add_option("--imports", options->imports, "Run this order only: a,b")
       ->check(refuse_empty_list);
   command

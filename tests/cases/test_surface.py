@@ -258,6 +258,32 @@ def test_program_without_an_ending(cohabit: str, world: Path) -> None:
     assert "whose first line names Python" in said and str(world / "other") in said
 
 
+@pytest.mark.parametrize("words", [["doctor", ""], ["doctor", "env", "--driver", ""], ["doctor", "env", "--sm", ""],
+                                   ["doctor", "env", "--gpu-memory", ""], ["doctor", "env", "-m", ""], ["fix", ""],
+                                   ["env", ""], ["verify", ""], ["export", ""], ["kernel", "install", ""],
+                                   ["capture", ""], ["run", "--driver", "", "--", "true"]])
+def test_an_empty_word_is_no_default(words: list[str], cohabit: str, world: Path) -> None:
+    """`cohabit doctor "$ENVIRONMENT"`, with a variable that is not set, examined whatever was active."""
+    done = run(cohabit, *words, cwd=world, code=125 if words[0] == "run" else 2, VIRTUAL_ENV=str(world / "env"))
+    assert done.stdout == "" and "it is empty (a variable that is not set?)" in done.stderr
+
+
+def test_a_module_of_two_distributions_is_examined_once(cohabit: str, tmp_path: Path) -> None:
+    casefile.build_world(f"""program env/bin/python3
+file env/lib/python3.11/os.py
+dist {SITE} cv 1.0
+  file cv2/__init__.py x = 1
+dist {SITE} cv-headless 1.0
+  file cv2/__init__.py x = 1
+dist {SITE} other 1.0
+  file other/__init__.py x = 1
+""", tmp_path)
+    for metadata in (tmp_path / SITE).glob("*.dist-info"):
+        (metadata / "REQUESTED").touch()
+    orders = report(cohabit, tmp_path / "env")["orders"]
+    assert sorted(order["imports"] for order in orders) == [["cv2"], ["other"]]
+
+
 # --- hostile names
 
 def test_names_cannot_forge_lines_or_move_the_cursor(cohabit: str, world: Path) -> None:
