@@ -124,7 +124,7 @@ std::optional<std::string> build_for_another(const World& world, const About& ab
           std::any_of(suffixes.begin(), suffixes.end(),
                       [&](const std::string& suffix) { return file == stem + suffix; });
       if (is_ours) return std::nullopt;
-      other = package + "/" + file;
+      other = fmt::format("{}/{}", package, file);
     }
     if (other) return other;
   }
