@@ -15,6 +15,7 @@
 #include "actions/archive_writer.h"
 #include "actions/path_walker.h"
 #include "base/descriptor.h"
+#include "base/not_in_bundle.h"
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "base/tree.h"
@@ -47,6 +48,7 @@ class Collector {
 
   const std::set<std::string>& directories() const { return directories_; }
   const std::set<std::string>& listed() const { return listed_; }
+  const std::set<std::string>& partly_listed() const { return partly_listed_; }
   const std::set<std::string>& absent() const { return absent_; }
   const std::set<std::string>& others() const { return others_; }
   const std::map<std::string, std::string>& links() const { return links_; }
@@ -75,8 +77,11 @@ class Collector {
   // Who lists a directory sees the names, even of what is not looked at. Those in the user's home
   // directory are nobody's business.
   void add_names(const std::string& directory) {
-    if (!listed_.insert(directory).second || directory == home_ || is_below(home_, directory))
+    if (directory == home_ || is_below(home_, directory)) {
+      partly_listed_.insert(directory);
       return;
+    }
+    if (!listed_.insert(directory).second) return;
     const std::string start = directory == "/" ? "" : directory;
     for (const std::string& name : Tree().list(directory)) {
       const std::string place = fmt::format("{}/{}", start, name);
@@ -86,7 +91,7 @@ class Collector {
 
   PathWalker walker_;
   std::string home_;
-  std::set<std::string> directories_, listed_, absent_, others_;
+  std::set<std::string> directories_, listed_, partly_listed_, absent_, others_;
   std::map<std::string, std::string> links_;
   std::map<FileId, Content> files_;
 };
@@ -141,9 +146,12 @@ void write_files(const Collector& found, const Redaction& redaction, ArchiveWrit
     const std::string& first = *content.paths.begin();
     auto parts = read_parts(first, content);
     const bool compiled = is_elf(parts);
-    for (auto& [offset, bytes] : parts) redaction.apply_to_part(bytes, compiled);
-    const bool tells_no_size = content.size == 0 && !parts.empty();
-    const uint64_t size = tells_no_size ? parts.begin()->second.size() : content.size;
+    const bool is_whole = parts.size() == 1 && parts.begin()->first == 0 &&
+                          parts.begin()->second.size() >= content.size;
+    for (auto& [offset, bytes] : parts)
+      is_whole ? redaction.apply_to_file(first, bytes, compiled)
+               : redaction.apply_to_part(bytes, compiled);
+    const uint64_t size = is_whole ? parts.begin()->second.size() : content.size;
     archive.add_sparse(place_of(first), {size, content.is_executable, std::move(parts)});
     for (const std::string& path : content.paths)
       if (path != first) archive.add_hard_link(place_of(path), place_of(first));
@@ -196,6 +204,7 @@ Result<uint64_t> write_bundle(const BundleRequest& request) {
   for (const BundleText& one : request.texts) archive.add_text(one.name, one.text);
   archive.add_text(kBundleAbsent, join_texts(found.absent()));
   archive.add_text(kBundleListed, join_texts(found.listed()));
+  archive.add_text(kBundlePartlyListed, join_texts(found.partly_listed()));
   std::string extracts = join_texts(texts_of(request.log.extracts()));
   request.redaction.apply(extracts);
   archive.add_text(kBundleExtracts, extracts);
@@ -212,6 +221,8 @@ Result<uint64_t> write_bundle(const BundleRequest& request) {
   return bytes->size();
 }
 
+namespace {
+
 TouchLog::Extracts read_extracts(const std::string& bundle) {
   TouchLog::Extracts extracts;
   const Texts texts = read_texts(bundle, kBundleExtracts);
@@ -227,21 +238,30 @@ TouchLog::Extracts read_extracts(const std::string& bundle) {
   return extracts;
 }
 
-std::vector<std::string> find_gaps(const TouchLog& log, const std::string& bundle,
-                                   const std::string& directory) {
+}  // namespace
+
+void read_known(const std::string& bundle, TouchLog& log) {
+  TouchLog::Extracts extracts = read_extracts(bundle);
+  for (const auto& [kind, file] :
+       {std::pair(kKnownAbsent, kBundleAbsent), std::pair(kKnownListed, kBundleListed)}) {
+    const std::set<std::string> names = read_names(bundle, file);
+    extracts[{"", kind}].assign(names.begin(), names.end());
+  }
+  log.set_extracts(std::move(extracts));
+}
+
+BundleGaps find_gaps(const TouchLog& log, const std::string& bundle, const std::string& directory) {
   PathWalker walker(fmt::format("{}/{}", bundle, kBundleTree), directory);
-  const auto absent = read_names(bundle, kBundleAbsent);
-  const auto listed = read_names(bundle, kBundleListed);
-  std::set<std::string> gaps(log.lacking().begin(), log.lacking().end());
+  const auto partly_listed = read_names(bundle, kBundlePartlyListed);
+  std::set<std::string> gaps;
   for (const auto& [path, touched] : log.paths()) {
     const auto end = walker.walk(path);
-    if (!end.part.is_there() && !absent.contains(end.place) &&
-        !listed.contains(directory_of(end.place)))
-      gaps.insert(end.place);
-    if (touched.listed && end.part.is_directory() && !listed.contains(end.place))
+    if (!end.part.is_there() && !knows_absence(log, end.place)) gaps.insert(end.place);
+    if (touched.listed && end.part.is_directory() && !knows_names(log, end.place) &&
+        !partly_listed.contains(end.place))
       gaps.insert(end.place);
   }
-  return {gaps.begin(), gaps.end()};
+  return {{log.lacking().begin(), log.lacking().end()}, {gaps.begin(), gaps.end()}};
 }
 
 }  // namespace cohabit

@@ -17,6 +17,7 @@ inline constexpr const char* kBundleTree = "tree";               // the files
 inline constexpr const char* kBundleManifest = "manifest.json";  // what was examined, and how
 inline constexpr const char* kBundleAbsent = "absent";  // paths that are known not to be there...
 inline constexpr const char* kBundleListed = "listed";  // ...directories of which all names are
+inline constexpr const char* kBundlePartlyListed = "partly-listed";  // ...or only those asked for
 inline constexpr const char* kBundleExtracts = "extracts";  // what was worked out of whole files
 inline constexpr const char* kBundleConfiguration = "configuration";
 
@@ -37,12 +38,14 @@ struct BundleRequest {
 // The size of the bundle.
 Result<uint64_t> write_bundle(const BundleRequest& request);
 
-// What was worked out of files of an unpacked bundle.
-TouchLog::Extracts read_extracts(const std::string& bundle);
+// What an unpacked bundle knows besides its files.
+void read_known(const std::string& bundle, TouchLog& log);
 
-// Paths that an examination of an unpacked bundle asked for and of which the bundle does not know
-// what is there.
-std::vector<std::string> find_gaps(const TouchLog& log, const std::string& bundle,
-                                   const std::string& directory);
+// What an examination of an unpacked bundle asked for in vain.
+struct BundleGaps {
+  std::vector<std::string> contents;  // files that are there, without what was read of them
+  std::vector<std::string> paths;     // of which the bundle does not know what is there
+};
+BundleGaps find_gaps(const TouchLog& log, const std::string& bundle, const std::string& directory);
 
 }  // namespace cohabit

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actions/source_secrets.h"
 #include "base/secrets.h"
 
 namespace cohabit {
@@ -24,6 +25,16 @@ void Redaction::apply_to_part(std::string& bytes, bool is_elf) const {
   if (is_elf) return;
   for (const auto& [begin, end] : find_credentials(bytes))
     bytes.replace(begin, end - begin, end - begin, 'x');
+}
+
+void Redaction::apply_to_file(const std::string& path, std::string& bytes, bool is_elf) const {
+  if (!is_elf && is_own_source(path, bytes)) {
+    if (path.ends_with(".ipynb"))
+      hide_notebook_secrets(bytes);
+    else
+      hide_source_secrets(bytes);
+  }
+  apply_to_part(bytes, is_elf);
 }
 
 std::map<std::string, std::string> Redaction::applied(

@@ -15,6 +15,9 @@ class Redaction {
   void apply(std::string& bytes) const;
   // Of a file: the constants of compiled code are not the user's, so nothing is an address there.
   void apply_to_part(std::string& bytes, bool is_elf) const;
+  // Of a whole file: in the user's own programs also what they write down (source_secrets.h). A
+  // notebook may become larger.
+  void apply_to_file(const std::string& path, std::string& bytes, bool is_elf) const;
   // The same variables, with values that may be shown.
   std::map<std::string, std::string> applied(std::map<std::string, std::string> variables) const;
 

@@ -197,7 +197,7 @@ MappedFile::Words MappedFile::work_out(const std::string& kind,
   if (!log_) return read(bytes());
   if (std::optional<Words> known = log_->extract_of(data_, kind)) return std::move(*known);
   Words words = read(unnoted_ ? unnoted_->bytes() : bytes());
-  log_->add_extract(data_, kind, words);
+  if (!log_->is_of_bundle()) log_->add_extract(data_, kind, words);
   return words;
 }
 
@@ -217,7 +217,7 @@ void MappedFile::populate(Bytes part) {
 }
 
 bool MappedFile::damaged() const {
-  return slot_ >= 0 && slots[slot_].damaged.load();
+  return slot_ >= 0 && (slots[slot_].damaged.load() || slots[slot_].read_hole.load());
 }
 
 }  // namespace cohabit

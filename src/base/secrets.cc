@@ -63,6 +63,59 @@ class Address {
   Ranges& found_;
 };
 
+// How tokens of the services that models and packages come from begin, and what follows: at least
+// `least` letters, digits and `others`.
+struct TokenShape {
+  std::string_view prefix;
+  std::string_view others;
+  size_t least;
+};
+constexpr TokenShape kTokenShapes[] = {
+    {"ghp_", "", 20},  {"gho_", "", 20},   {"ghu_", "", 20},    {"ghs_", "", 20},
+    {"ghr_", "", 20},  {"hf_", "", 20},    {"AKIA", "", 16},    {"github_pat_", "_", 20},
+    {"sk-", "_-", 20}, {"xoxb-", "-", 20}, {"glpat-", "_-", 20}};
+
+bool is_letter_or_digit(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
+// Words have no digits and no two cases: those of "sk-learn-contrib-extensions" are none. What a
+// bundle has in the place of a token is one.
+bool looks_random(std::string_view run) {
+  const auto is = [](int (*kind)(int)) {
+    return [kind](char c) { return kind(static_cast<unsigned char>(c)) != 0; };
+  };
+  return std::any_of(run.begin(), run.end(), is(std::isdigit)) ||
+         std::any_of(run.begin(), run.end(), is(std::isupper)) ||
+         run.find_first_not_of('x') == run.npos;
+}
+
+void find_tokens_of(const TokenShape& shape, std::string_view text, Ranges& found) {
+  for (size_t at = text.find(shape.prefix); at != text.npos; at = text.find(shape.prefix, at + 1)) {
+    if (at > 0 && (is_letter_or_digit(text[at - 1]) || text[at - 1] == '_')) continue;
+    const size_t begin = at + shape.prefix.size();
+    size_t end = begin;
+    while (end < text.size() &&
+           (is_letter_or_digit(text[end]) || shape.others.find(text[end]) != shape.others.npos))
+      end++;
+    const std::string_view run = text.substr(begin, end - begin);
+    if (run.size() >= shape.least && looks_random(run)) found.emplace_back(begin, end);
+  }
+}
+
+// Those that are part of others are left out.
+Ranges without_overlaps(Ranges ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  Ranges result;
+  for (const auto& [begin, end] : ranges) {
+    if (!result.empty() && begin < result.back().second)
+      result.back().second = std::max(result.back().second, end);
+    else
+      result.emplace_back(begin, end);
+  }
+  return result;
+}
+
 bool is_letter(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0;
 }
@@ -153,7 +206,8 @@ Ranges find_credentials(std::string_view text) {
     at = text.find(kMark, begin);
     const Address address(text, begin, at, found);
   }
-  return found;
+  for (const TokenShape& shape : kTokenShapes) find_tokens_of(shape, text, found);
+  return without_overlaps(std::move(found));
 }
 
 }  // namespace cohabit

@@ -1,5 +1,5 @@
-// What nobody else should see: the values of variables and options that are named as secrets, and
-// credentials in addresses ("https://user:token@host/", "/t/TOKEN/" of conda channels, "?token=").
+// What nobody else should see: values of variables and options that are named as secrets, tokens of
+// known shape, credentials in addresses ("https://user:token@host/", "/t/TOKEN/", "?token=").
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ std::vector<std::string> without_secret_arguments(std::vector<std::string> words
 std::map<std::string, std::string> with_secret_arguments(
     std::map<std::string, std::string> variables, std::vector<std::string> words);
 
-// Where in a text credentials of addresses stand: begin and end, in order.
+// Where credentials of addresses stand, and what follows "ghp_", "hf_"...: begin, end, in order.
 std::vector<std::pair<size_t, size_t>> find_credentials(std::string_view text);
 
 }  // namespace cohabit

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "base/descriptor.h"
+#include "base/not_in_bundle.h"
 #include "base/touch_log.h"
 
 namespace cohabit {
@@ -72,6 +73,8 @@ class Walk {
     }
     return at_.empty() ? "/" : at_;
   }
+  // After an error: the first part that is not there, if that is why.
+  const std::string& missing() const { return missing_; }
 
  private:
   int step(const std::string& name) {
@@ -84,9 +87,11 @@ class Walk {
     const bool last = rest_.empty();
     const std::optional<std::string> target = link_text((root_ + next).c_str());
     if (target && (!last || follow_last_)) return follow(*target);
-    if (!target && errno != EINVAL) {  // EINVAL: exists and is no symlink
-      const bool may_be_missing = last && !must_exist_ && errno == ENOENT;
-      if (!may_be_missing) return errno;
+    const int error = target ? 0 : errno;
+    if (!target && error != EINVAL) {  // EINVAL: exists and is no symlink
+      const bool may_be_missing = last && !must_exist_ && error == ENOENT;
+      if (!may_be_missing && error == ENOENT) missing_ = next;
+      if (!may_be_missing) return error;
     }
     at_ = next;
     return 0;
@@ -104,9 +109,19 @@ class Walk {
   const bool follow_last_;
   const bool must_exist_;
   std::string rest_;
-  std::string at_;
+  std::string at_, missing_;
   int symlinks_ = 0;
 };
+
+std::string from_here(const std::string& path, const std::string& directory) {
+  return path.starts_with('/') ? path : directory + "/" + path;
+}
+
+// Of a bundle.
+bool knows_no_file(const std::string& root, const std::string& path, const TouchLog& log) {
+  Walk walk(root, path, true, true);
+  return walk.run() || walk.missing().empty() || knows_absence(log, walk.missing());
+}
 
 tl::expected<FileStatus, int> stat_host(const char* path) {
   struct stat status{};
@@ -126,6 +141,12 @@ tl::expected<int, int> open_host(const char* path) {
   if (::fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode)) return fd;
   ::close(fd);
   return tl::unexpected(ENXIO);
+}
+
+// Of the first `size` bytes: whether some are not there.
+bool has_hole(int fd, uint64_t size) {
+  const off_t hole = ::lseek(fd, 0, SEEK_HOLE);
+  return hole >= 0 && static_cast<uint64_t>(hole) < size;
 }
 
 constexpr size_t kReadAtOnce = 1 << 16;
@@ -180,9 +201,20 @@ std::string Tree::current_directory() const {
   return std::filesystem::current_path(ignored).string();
 }
 
+bool lacks_content(const Tree& tree, const std::string& path) {
+  const auto fd = is_of_bundle(tree) ? tree.open(path) : tl::unexpected(ENOENT);
+  if (!fd) return false;
+  const Descriptor descriptor(*fd);
+  struct stat status{};
+  return ::fstat(*fd, &status) == 0 && has_hole(*fd, static_cast<uint64_t>(status.st_size));
+}
+
 tl::expected<FileStatus, int> Tree::stat(const std::string& path) const {
   auto status = find_status(path);
   if (log_) log_->asked(path, status.has_value());
+  if (!status && is_of_bundle(*this) && status.error() == ENOENT && can_exist(path) &&
+      !knows_no_file(root_, from_here(path, directory_), *log_))
+    return tl::unexpected(kNotInBundle);
   return status;
 }
 
@@ -206,6 +238,9 @@ tl::expected<FileStatus, int> Tree::find_status(const std::string& path) const {
 tl::expected<int, int> Tree::open(const std::string& path) const {
   const auto fd = find_and_open(path);
   if (log_) log_->asked(path, fd.has_value());
+  if (!fd && is_of_bundle(*this) && fd.error() == ENOENT && can_exist(path) &&
+      !knows_no_file(root_, from_here(path, directory_), *log_))
+    return tl::unexpected(kNotInBundle);
   return fd;
 }
 
@@ -235,7 +270,9 @@ std::optional<std::string> Tree::read_text(const std::string& path, uint64_t lim
   if (!fd) return std::nullopt;
   const Descriptor descriptor(*fd);
   auto text = read_descriptor(*fd, limit);
-  if (log_) log_->read(path, *fd, text ? text->size() : limit + kReadAtOnce);
+  const uint64_t count = text ? text->size() : limit + kReadAtOnce;
+  if (log_) log_->read(path, *fd, count);
+  if (is_of_bundle(*this) && has_hole(*fd, count)) return std::nullopt;
   return text;
 }
 

@@ -1,7 +1,10 @@
 #include "cli/bundle.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -9,6 +12,7 @@
 
 #include "actions/archive_reader.h"
 #include "actions/capture.h"
+#include "base/descriptor.h"
 #include "base/json_text.h"
 #include "base/paths.h"
 #include "base/read_file.h"
@@ -72,6 +76,7 @@ void choose_subject(const Json& subject, DoctorOptions& options) {
       !options.imports.empty() || !options.module.empty() || !options.words[1].empty();
   options.words[0] = text_at(subject, "environment");
   options.assume_gpu = options.assume_gpu || flag_at(subject, "assume_gpu");
+  options.verify_hashes = options.verify_hashes || flag_at(subject, "verify_hashes");
   for (const auto& [name, option] :
        {std::pair("driver", &options.host.driver), std::pair("sm", &options.host.sm),
         std::pair("gpu_memory", &options.host.memory)})
@@ -92,6 +97,37 @@ TargetWords without_secrets(TargetWords given) {
   std::move(all.begin(), arguments, given.words.begin());
   given.arguments.assign(arguments, all.end());
   return given;
+}
+
+// The same examination for capture.
+std::string question_of(const DoctorOptions& options) {
+  const TargetWords target = without_secrets(options);
+  std::string text = "cohabit capture";
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) text.append(name).append(shell_word(value));
+  };
+  add(" ", target.words[0]);
+  add(" ", target.words[1]);
+  add(" -m ", options.module);
+  add(" --imports ", options.imports);
+  add(" --driver ", options.host.driver);
+  add(" --sm ", options.host.sm);
+  add(" --gpu-memory ", options.host.memory);
+  if (options.assume_gpu) text += " --assume-gpu";
+  if (options.verify_hashes) text += " --verify-hashes";
+  text += " --out NAME.tar.zst";
+  if (!target.arguments.empty()) text += " --";
+  for (const std::string& argument : target.arguments) text += " " + shell_word(argument);
+  return text;
+}
+
+// Whether the parts of files that are left out can be told from zeros.
+bool keeps_holes(const std::string& directory) {
+  const std::string path = directory + "/hole";
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  (void)::unlink(path.c_str());
+  return file.is_open() && ::ftruncate(file.get(), 1 << 16) == 0 &&
+         ::lseek(file.get(), 0, SEEK_HOLE) == 0;
 }
 
 }  // namespace
@@ -122,11 +158,21 @@ Result<void> Bundle::open(DoctorOptions& options) {
   if (const std::string by = text_at(json, "cohabit"); by != COHABIT_VERSION)
     say("captured by cohabit {}, examined by {}\n", by, COHABIT_VERSION);
   options.root = fmt::format("{}/{}", scratch_.path(), kBundleTree);
-  log_.set_extracts(read_extracts(scratch_.path()));
+  read_known(scratch_.path(), log_);
   options.surroundings = surroundings_of(json);
   directory_ = options.surroundings->directory;
   if (!directory_.starts_with('/')) directory_ = "/";
   choose_subject(object_at(json, "subject"), options);
+  question_ = question_of(options);
+  DoctorOptions captured;
+  captured.surroundings = options.surroundings;
+  choose_subject(object_at(json, "subject"), captured);
+  lacks_hashes_ = options.verify_hashes && !captured.verify_hashes;
+  if (question_ != question_of(captured) && !keeps_holes(scratch_.path()))
+    return fail(fmt::format(
+        "{} was made for another question, and the file system of {} does not tell what "
+        "a bundle leaves out: set TMPDIR to a place on another one",
+        file_, directory_of(scratch_.path())));
   const std::string name = options.surroundings->configuration_file;
   if (!options.configuration.empty()) return {};
   if (name.empty())
@@ -143,13 +189,23 @@ void Bundle::prepare(Tree& tree) {
 }
 
 void Bundle::add_gaps(report::Report& report) const {
-  std::vector<std::string> gaps = find_gaps(log_, scratch_.path(), directory_);
-  if (gaps.empty()) return;
+  const BundleGaps gaps = find_gaps(log_, scratch_.path(), directory_);
+  std::vector<std::string> lacks;
+  if (lacks_hashes_)
+    lacks.push_back("holds no hashes of installed files, so that none is compared");
+  if (!gaps.contents.empty())
+    lacks.push_back(fmt::format("does not hold the content of {} ({})",
+                                count_of(gaps.contents.size(), "file"),
+                                list_some(gaps.contents, kShownGaps)));
+  if (!gaps.paths.empty())
+    lacks.push_back(fmt::format("does not know what is at {} ({})",
+                                count_of(gaps.paths.size(), "path"),
+                                list_some(gaps.paths, kShownGaps)));
+  if (lacks.empty()) return;
   const std::string text = fmt::format(
-      "the bundle was made for another examination and lacks what this one reads of {}: {}; "
-      "capture "
-      "it again with the same options",
-      count_of(gaps.size(), "path"), list_some(gaps, kShownGaps));
+      "the bundle was made for another examination: it {}; what follows from that is unknown; "
+      "capture it again with this question: `{}`",
+      fmt::join(lacks, ", and "), question_);
   report.unknowns.insert(report.unknowns.begin(), text);
   say("cohabit: {}\n", text);
   for (report::Order& order : report.orders)
@@ -157,21 +213,27 @@ void Bundle::add_gaps(report::Report& report) const {
 }
 
 Error Bundle::explained(Error error) const {
-  const std::vector<std::string> gaps = find_gaps(log_, scratch_.path(), directory_);
-  if (!gaps.empty())
+  BundleGaps gaps = find_gaps(log_, scratch_.path(), directory_);
+  gaps.contents.insert(gaps.contents.end(), gaps.paths.begin(), gaps.paths.end());
+  if (!gaps.contents.empty())
     error.message +=
-        fmt::format(" (the bundle was made for another examination: it does not know {})",
-                    list_some(gaps, kShownGaps));
+        fmt::format(" (the bundle was made for another examination: it does not hold {})",
+                    list_some(gaps.contents, kShownGaps));
   return error;
 }
 
 std::string format_manifest(const DoctorOptions& options, const Surroundings& used) {
   const TargetWords target = without_secrets(options);
-  const Json subject = {{"environment", target.words[0]},  {"program", target.words[1]},
-                        {"arguments", target.arguments},   {"module", options.module},
-                        {"imports", options.imports},      {"driver", options.host.driver},
-                        {"sm", options.host.sm},           {"gpu_memory", options.host.memory},
-                        {"assume_gpu", options.assume_gpu}};
+  const Json subject = {{"environment", target.words[0]},
+                        {"program", target.words[1]},
+                        {"arguments", target.arguments},
+                        {"module", options.module},
+                        {"imports", options.imports},
+                        {"driver", options.host.driver},
+                        {"sm", options.host.sm},
+                        {"gpu_memory", options.host.memory},
+                        {"assume_gpu", options.assume_gpu},
+                        {"verify_hashes", options.verify_hashes}};
   const Json cpu = {{"level", used.cpu.level},       {"bmi", used.cpu.bmi},
                     {"avx512_1", used.cpu.avx512_1}, {"platform", used.cpu.platform},
                     {"atomics", used.cpu.atomics},   {"is_assumed", used.cpu.is_assumed}};

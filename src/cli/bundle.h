@@ -35,6 +35,8 @@ class Bundle {
   std::string file_;
   ScratchDirectory scratch_;
   std::string directory_;
+  std::string question_;       // the command that captures what is asked
+  bool lacks_hashes_ = false;  // which are asked for
   TouchLog log_{TouchLog::Of::kBundle};
 };
 

@@ -11,6 +11,7 @@
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
+#include "base/addresses.h"
 #include "base/read_file.h"
 #include "findings/rule.h"
 
@@ -161,6 +162,7 @@ class Reader {
     if (ignore.code.empty()) return wrong(where, "it needs a code: code = \"CB105\"");
     if (ignore.reason.empty())
       return wrong(where, "it needs a reason, for whoever reads it later: reason = \"...\"");
+    ignore.reason = without_credentials(std::move(ignore.reason));  // reports show it
     auto rule = code(ignore.code, where);
     if (!rule) return tl::unexpected<Error>(rule.error());
     ignore.code = std::move(*rule);

@@ -124,6 +124,9 @@ void add_subject_options(CLI::App& command, DoctorOptions& options) {
   command.add_flag("--assume-gpu", options.assume_gpu,
                    "As if a GPU and its driver were there: what is opened when a device is set up "
                    "and first used is examined too (also with --driver and --sm)");
+  command.add_flag("--verify-hashes", options.verify_hashes,
+                   "Compare the content of installed files with their RECORD, not only the size "
+                   "(files of up to 64 MiB; reads them all)");
 }
 
 void add_doctor_command(CLI::App& app, int& exit_code) {
@@ -153,9 +156,6 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
   command->add_option("--plan", options->plan, "Write what the imports would open (JSON)");
   command->add_option("--loads", options->loads, "Write what is loaded, as a table");
   command->add_option("--bindings", options->bindings, "Write every symbol binding, as a table");
-  command->add_flag("--verify-hashes", options->verify_hashes,
-                    "Compare the content of installed files with their RECORD, not only the size "
-                    "(files of up to 64 MiB; reads them all)");
   command->add_flag("--no-cache{false}", options->cache,
                     "Work out anew what imports open and what files hold, and keep nothing for the "
                     "next run (also COHABIT_NO_CACHE=1)");

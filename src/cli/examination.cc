@@ -251,6 +251,33 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   return examine_one(options, subject, world, planned, report);
 }
 
+// Of other variables rules only look whether they are set.
+bool decides_by_value(const std::string& name, const World& world) {
+  constexpr std::string_view kOfRules[] = {"CUDA_VISIBLE_DEVICES",
+                                           "CUDA_HOME",
+                                           "CUDA_PATH",
+                                           "CUDA_ROOT",
+                                           "XLA_FLAGS",
+                                           "JAX_PLATFORMS",
+                                           "XLA_CLIENT_MEM_FRACTION",
+                                           "XLA_PYTHON_CLIENT_MEM_FRACTION",
+                                           "XLA_PYTHON_CLIENT_PREALLOCATE",
+                                           "XLA_PYTHON_CLIENT_ALLOCATOR",
+                                           "TF_FORCE_GPU_ALLOW_GROWTH",
+                                           "TF_GPU_ALLOCATOR",
+                                           "FLAGS_allocator_strategy",
+                                           "FLAGS_fraction_of_gpu_memory_to_use",
+                                           "PYTORCH_ALLOC_CONF",
+                                           "PYTORCH_CUDA_ALLOC_CONF",
+                                           "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"};
+  const auto is_it = [&](std::string_view other) { return name == other; };
+  return name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name.starts_with("PYTHON") ||
+         world.variables_sought.contains(name) ||
+         std::any_of(std::begin(PythonVariables::kNames), std::end(PythonVariables::kNames),
+                     is_it) ||
+         std::any_of(std::begin(kOfRules), std::end(kOfRules), is_it);
+}
+
 // The variables that count for the result: those that were asked for, and those that the loader,
 // the search for Python and the rules look at.
 VariableMap telling_variables(const World& world, const VariableMap& all) {
@@ -261,7 +288,7 @@ VariableMap telling_variables(const World& world, const VariableMap& all) {
   for (const auto& [name, value] : all)
     if (names.contains(name) || name == "GLIBC_TUNABLES" || name.starts_with("PYTHON") ||
         looks_like_framework_variable(name))
-      result.emplace(name, value);
+      result.emplace(name, decides_by_value(name, world) ? value : std::string(value.size(), 'x'));
   return result;
 }
 

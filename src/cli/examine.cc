@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/not_in_bundle.h"
 #include "base/together.h"
 #include "base/write_file.h"
 #include "cli/failure_causes.h"
@@ -164,6 +165,20 @@ std::set<uint32_t> asked_for_by_imports(const Ownership& ownership) {
   return asked;
 }
 
+// Whether something of this process is not in the bundle: what follows from it would be a guess.
+// The bundle tells what it lacks.
+bool lacks_files(const sim::Simulation& simulation) {
+  const auto& results = simulation.results();
+  if (std::any_of(results.begin(), results.end(), [](const sim::CallResult& result) {
+        return result.error.find(kNotInBundleText) != std::string::npos;
+      }))
+    return true;
+  const auto& objects = simulation.objects();
+  return std::any_of(objects.begin(), objects.end(), [&](const sim::Object& object) {
+    return object.image != kNone && simulation.images()[object.image].map.damaged();
+  });
+}
+
 // What comes of the opens after the imports, phase by phase. What was there before and only grows
 // is not told again. `imported`: who owns the objects of the imports.
 void judge_later(World& world, const Sequence& sequence, sim::Simulation& simulation,
@@ -184,9 +199,11 @@ void judge_later(World& world, const Sequence& sequence, sim::Simulation& simula
                                                what_is_asked(world, sequence.imports));
     const ProcessView process(simulation, ownership, trace.start.tracer, &world.captures.runtimes);
     const Captures captures = find_captures(process, world.captures);
-    for (Finding& finding :
-         check_all({process, captures, trace, sequence.imports, nullptr, sequence.program,
-                    &world.distributions, phase, &opens, &*world.later})) {
+    std::vector<Finding> found =
+        check_all({process, captures, trace, sequence.imports, nullptr, sequence.program,
+                   &world.distributions, phase, &opens, &*world.later});
+    if (is_of_bundle(world.tree) && lacks_files(simulation)) return;
+    for (Finding& finding : found) {
       if (std::any_of(earlier.begin(), earlier.end(),
                       [&](const Finding& known) { return goes_on(finding, known); }))
         continue;
@@ -220,6 +237,7 @@ Judgement judge_imports(const World& world, CaptureFacts& facts, const Sequence&
   const python::Plan* plan = sequence.plan ? &*sequence.plan : nullptr;
   judgement.findings = check_all({process, captures, sequence.trace, sequence.imports, plan,
                                   sequence.program, &world.distributions});
+  if (is_of_bundle(world.tree) && lacks_files(simulation)) judgement.findings.clear();
   judgement.outcome = outcome_of(sequence, simulation);
   return judgement;
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/not_in_bundle.h"
 #include "base/paths.h"
 #include "base/secrets.h"
 #include "imports/brings.h"
@@ -102,20 +103,48 @@ Ref Interpreter::import_dotted(std::string_view name) {
   return module;
 }
 
+namespace {
+
+// `place`: where an entry leads.
+template <class Place>
+std::vector<std::string> search_path(const Sequence& path, const Place& place) {
+  std::vector<std::string> search;
+  for (Ref item : path.items)
+    if (const std::string_view* text = text_of(item))
+      if (std::optional<std::string> entry = place(*text)) search.push_back(std::move(*entry));
+  return search;
+}
+
+// Of a module that was not found there. A bundle may lack it: of its directories, not all names are
+// known. Of the user's home it keeps only names that were asked for, hence asking for it on a
+// machine, too.
+bool is_certainly_missing(const Tree& tree, std::string_view name,
+                          const std::vector<std::string>& search) {
+  if (!tree.has_log()) return true;
+  const auto is_known = [&](const std::string& path) {
+    const auto status = tree.stat(path);
+    return status || status.error() != kNotInBundle;
+  };
+  return std::all_of(search.begin(), search.end(), [&](const std::string& entry) {
+    const std::string path =
+        fmt::format("{}/{}", entry.empty() ? tree.current_directory() : entry, last_of(name));
+    const bool knows_package = is_known(path), knows_file = is_known(path + ".py");
+    return knows_package && knows_file;
+  });
+}
+
+}  // namespace
+
 std::optional<ModuleSpec> Interpreter::find_spec(std::string_view name) {
   const std::string parent = parent_of(name);
+  const auto place = [this](std::string_view entry) {
+    return has_moved ? absolute(entry) : std::string(entry);
+  };
   if (parent.empty()) {
     if (finder_.is_builtin(name) || name == "_frozen_importlib" ||
         name == "_frozen_importlib_external")
       return ModuleSpec{std::string(name), ModuleKind::kBuiltin, "", {}};
-    std::vector<std::string> search;
-    for (Ref item : path_now(loaded_module("sys"), sys_path_)->items) {
-      const std::string_view* text = text_of(item);
-      if (text && !has_moved) search.emplace_back(*text);
-      if (const auto place = text && has_moved ? absolute(*text) : std::nullopt)
-        search.push_back(*place);
-    }
-    return finder_.find(name, search);
+    return finder_.find(name, search_path(*path_now(loaded_module("sys"), sys_path_), place));
   }
   Ref package = import_dotted(parent);
   if (!package) return std::nullopt;
@@ -162,6 +191,16 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
   if (const auto whether = parent ? std::string_view() : may_be_elsewhere(name);
       !whether.empty() && !expects("ImportError"))
     return found_or_not(name, whether);
+  const auto place = [this](std::string_view entry) {
+    return has_moved ? absolute(entry) : std::string(entry);
+  };
+  const auto search = parent ? search_of(parent, parent_of(name))
+                             : search_path(*path_now(loaded_module("sys"), sys_path_), place);
+  if (!is_certainly_missing(tree(), name, search)) {
+    Ref value = opaque(name);
+    dict_set(sys_modules_, name, value);
+    return value;
+  }
   note_sought(PlanEvent::kMissing, name);
   raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
   if (auto* error = as<Instance>(raised_->value, Type::kInstance))
@@ -493,10 +532,12 @@ const Syntax* Interpreter::parse(const std::string& path) {
   auto source = finder_.read_source(path, kMostSource);
   if (!source) {
     const auto status = tree().stat(path);
-    plan_.problems.push_back(
-        status && status->size > kMostSource
-            ? fmt::format("{} is not read: it is larger than {} MiB", path, kMostSource >> 20)
-            : "cannot read " + path);
+    // What a bundle lacks it tells itself.
+    if (!lacks_content(tree(), path))
+      plan_.problems.push_back(
+          status && status->size > kMostSource
+              ? fmt::format("{} is not read: it is larger than {} MiB", path, kMostSource >> 20)
+              : "cannot read " + path);
     return cache_.sources.emplace(path, nullptr).first->second.get();
   }
   if (source->is_packed && !import_dotted("zlib")) clear_raised();  // zipimport unpacks by it
@@ -629,7 +670,8 @@ Ref Interpreter::open_library(const std::optional<std::string>& name, int flags,
   if (error) planned.error = *error;
   note(PlanEvent::kOpen, plan_.opens.size());
   plan_.opens.push_back(std::move(planned));
-  return error ? raise("OSError", *error) : opaque();
+  const bool is_unknown = error && error->find(kNotInBundleText) != std::string::npos;
+  return error && !is_unknown ? raise("OSError", *error) : opaque();
 }
 
 namespace {
@@ -756,6 +798,10 @@ Ref Interpreter::load_native(Module* module) {
   if (error) planned.error = *error;
   note(PlanEvent::kOpen, plan_.opens.size());
   plan_.opens.push_back(std::move(planned));
+  if (error && error->find(kNotInBundleText) != std::string::npos) {
+    module->open = true;
+    return module;
+  }
   if (error) {
     raise("ImportError", *error);
     raised_->refused = true;

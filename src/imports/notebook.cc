@@ -73,8 +73,9 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
+// What a variable is set to for a command (!TOKEN=... app) may be a secret.
 std::string_view word_after(std::string_view text, size_t begin) {
-  return text.substr(begin, text.find_first_of(" \t", begin) - begin);
+  return text.substr(begin, text.find_first_of(" \t=", begin) - begin);
 }
 
 // What a command may make or install, as a call that the import plan knows. Only words that may be

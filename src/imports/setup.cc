@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/hidden_values.h"
 #include "base/secrets.h"
 #include "base/text.h"
 #include "imports/interpreter.h"
@@ -759,9 +760,7 @@ void Interpreter::conclude() {
 void Interpreter::hide_secrets() {
   const std::vector<std::string> values = secret_values(secrets_set_);
   if (values.empty()) return;
-  const auto hide = [&](std::string& text) {
-    for (const std::string& value : values) replace_all(text, value, kHiddenSecret);
-  };
+  const auto hide = [&](std::string& text) { hide_values(text, values); };
   hide(plan_.failure);
   hide(plan_.failure_cause);
   for (std::vector<Undecided>* list : {&plan_.undecided, &plan_.raises})

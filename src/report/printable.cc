@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/addresses.h"
+#include "base/hidden_values.h"
 #include "base/secrets.h"
 #include "base/text.h"
 
@@ -118,9 +119,8 @@ Report without_secrets(Report report, const std::map<std::string, std::string>& 
 }
 
 std::string without_secrets(std::string text, const std::vector<std::string>& values) {
-  text = without_credentials(std::move(text));
-  for (const std::string& value : values) replace_all(text, value, kHiddenSecret);
-  return text;
+  hide_values(text, values);  // first: a value may have the shape of a token
+  return without_credentials(std::move(text));
 }
 
 }  // namespace cohabit::report

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/not_in_bundle.h"
 #include "sim/state.h"
 
 namespace cohabit::sim {
@@ -147,6 +148,10 @@ Result<bool> Simulation::State::try_file(const std::string& path, const std::str
   if (probe.error == EISDIR || probe.error == EIO) {
     note(std::string("cannot read file data: ") + std::strerror(probe.error));
     return fail(fmt::format("{}: cannot read file data: {}", path, std::strerror(probe.error)));
+  }
+  if (probe.error == kNotInBundle) {
+    note(std::string(kNotInBundleText));
+    return fail(fmt::format("{}: {}", path, kNotInBundleText));
   }
   if (probe.error) {
     note(describe(probe.error));

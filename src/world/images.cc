@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/not_in_bundle.h"
 
 namespace cohabit {
 namespace {
@@ -180,7 +181,8 @@ Images::Probe Images::look_at(const std::string& path, uint16_t machine) {
 Images::Probe Images::take(const std::string& path, MappedFile map, FileId file, uint16_t machine) {
   Probe probe;
   probe.header = elf::check_header(map.bytes(), machine);
-  if (probe.header.verdict != elf::HeaderVerdict::kLoadable) return probe;
+  if (is_of_bundle(tree_) && map.damaged()) probe.error = kNotInBundle;
+  if (probe.error || probe.header.verdict != elf::HeaderVerdict::kLoadable) return probe;
   auto image = std::make_unique<Image>();
   image->path = path;
   image->real_path = tree_.real_path(path, real_paths_).value_or(path);
@@ -188,6 +190,10 @@ Images::Probe Images::take(const std::string& path, MappedFile map, FileId file,
   image->file_size = map.bytes().size();
   image->map = std::move(map);
   image->elf = elf::parse(image->map.bytes());
+  if (is_of_bundle(tree_) && image->map.damaged()) {
+    probe.error = kNotInBundle;
+    return probe;
+  }
   if (!is_taking_) read_early(*image);
   const std::lock_guard lock(changes_);
   probe.image = static_cast<ImageId>(images_.size());

@@ -4,7 +4,9 @@ nothing of the user is in it, and what a stranger's bundle may do is limited.
 Bundles are read here by Python's tarfile and the zstd library, hostile ones are written by tarfile."""
 from __future__ import annotations
 
+import base64
 import ctypes.util
+import hashlib
 import io
 import json
 import os
@@ -175,6 +177,78 @@ def test_no_secret_argument_is_in_it(machine: Machine, elsewhere: Elsewhere, tmp
     assert "--api-key" in json.dumps(before) and elsewhere.report(bundle, code=None)["findings"] == before["findings"]
 
 
+PROGRAM = """import os
+mode = os.environ.get("APP_SESSION", "")
+os.environ["HF_TOKEN"] = "hush-item"
+os.environ.setdefault("WANDB_API_KEY", "hush-default")
+API_TOKEN: str = "hush-annotated"
+config = {"password": "hush-entry", "name": "plain-name", "nested": {"api_key": f"hush{mode}hush"}}
+def login(token="hush-parameter", key="app"):
+    return token
+login(token="hush-keyword")
+TOKEN = (
+    "hush-first"
+    "hush-second")
+secret = '''hush
+hush-long'''
+token = os.environ["HUB_TOKEN"]
+# ghp_hushabcdefghijklmnopqrstuvwxyz012345
+"""
+
+
+def own_files(bundle: Path) -> dict[str, bytes]:
+    with unpacked(bundle) as archive:
+        return {entry.name: archive.extractfile(entry).read() for entry in archive if entry.isreg()}
+
+
+def test_no_literal_of_a_secret_is_in_it(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    source = PROGRAM + 'raise RuntimeError("of " + mode)\n'
+    (machine.home / "project" / "own.py").write_text(source)
+    machine.variables.update(HUB_TOKEN="hush-hush-hush", APP_SESSION="ghp_hushabcdefghijklmnopqrstuvwxyz012345",
+                             TF_CPP_MIN_LOG_LEVEL="hush-level")
+    before = machine.run("doctor", "../env", "own.py", "--format", "json", code=None)
+    assert "RuntimeError: of ghp_***" in before and "hush" not in before
+    bundle = machine.capture(tmp_path / "world.tar.zst", "../env", "own.py")
+    files = own_files(bundle)
+    assert not [name for name, data in files.items() if b"hush" in data]
+    captured = next(data for name, data in files.items() if name.endswith("own.py")).decode()
+    assert [len(line) for line in captured.split("\n")] == [len(line) for line in source.split("\n")]
+    for kept in ('os.environ["HF_TOKEN"]', '"name": "plain-name"', '{mode}', 'key="app"', 'os.environ["HUB_TOKEN"]'):
+        assert kept in captured
+    variables = json.loads(files["manifest.json"])["variables"]
+    assert variables["TF_CPP_MIN_LOG_LEVEL"] == "x" * len("hush-level")
+    assert variables["LD_LIBRARY_PATH"] == str(machine.home / "elsewhere")
+    machine.home.rename(tmp_path / "gone")
+    assert elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout == before
+
+
+def test_of_a_notebook_no_outputs_and_no_secrets(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    lines = ["%env HF_TOKEN=hush-set\n", "%env HF_TOKEN hush-set\n", "!HF_TOKEN=hush python x.py --token hush --other kept\n",
+             "password = 'hush-cell'\n", "import absent\n"]
+    cell = {"cell_type": "code", "metadata": {}, "execution_count": 1, "source": lines,
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": ["hush-output\n"]}]}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (machine.home / "project" / "own.ipynb").write_text(json.dumps(notebook, indent=1))
+    del machine.variables["HUB_TOKEN"]
+    before = machine.run("doctor", "../env", "own.ipynb", "--format", "json", code=None)
+    assert "absent" in before
+    bundle = machine.capture(tmp_path / "world.tar.zst", "../env", "own.ipynb")
+    files = own_files(bundle)
+    assert not [name for name, data in files.items() if b"hush" in data]
+    assert b"--other kept" in next(data for name, data in files.items() if name.endswith("own.ipynb"))
+    machine.home.rename(tmp_path / "gone")
+    assert elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout == before
+
+
+def test_no_credentials_in_a_reason(machine: Machine) -> None:
+    (machine.home / "project" / "cohabit.toml").write_text(
+        '[[ignore]]\ncode = "PY302"\nreason = "see https://amanda:pass-word@index.example/x"\n')
+    for form in ("full", "concise", "json", "sarif", "github"):
+        report = machine.run("doctor", "../env", "--imports", "app", "--format", form, code=None)
+        assert "pass-word" not in report
+    assert "https://***@index.example/x" in machine.run("doctor", "../env", "--imports", "app", "--format", "json", code=None)
+
+
 def test_of_a_library_the_parts_that_were_read(machine: Machine, tmp_path: Path) -> None:
     with unpacked(machine.capture(tmp_path / "world.tar.zst", "../link", "--imports", "app")) as archive:
         entry = next(entry for entry in archive if entry.name.endswith("app/fast.so"))
@@ -191,7 +265,88 @@ def test_other_imports_than_it_was_made_for(machine: Machine, elsewhere: Elsewhe
     report = elsewhere.report(bundle, "--imports", "other", code=0)
     assert "the bundle was made for another examination" in report["unknowns"][0]
     assert [order["verdict"] for order in report["orders"]] == ["unknown"]
+    assert not [finding for finding in report["findings"] if finding["code"] == "PY302" and finding["severity"] != "note"]
     assert "unknowns" in report and not any("made for another" in one for one in elsewhere.report(bundle)["unknowns"])
+
+
+LEFT_OUT = f"""program env/bin/python3
+file env/lib/python3.11/os.py
+file {SITE}/one/__init__.py x = 1
+file {SITE}/two/__init__.py x = 1
+file {SITE}/two/data.txt hello
+lib {SITE}/native.so
+  defs PyInit_native
+dist {SITE} two 1.0
+  lists two/__init__.py
+  lists two/data.txt
+file mine.py import os
+file main.py x = 1
+"""
+
+
+@pytest.fixture
+def left_out(cohabit: str, tmp_path: Path) -> Path:
+    world = tmp_path / "world"
+    casefile.build_world(LEFT_OUT, world)
+    metadata = world / SITE / "two-1.0.dist-info"
+    (metadata / "INSTALLER").write_text("pip\n")
+    rows = [(path, (world / SITE / path).read_bytes()) for path in ("two/__init__.py", "two/data.txt")]
+    hashes = [base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=") for _, data in rows]
+    (metadata / "RECORD").write_text("".join(
+        f"{path},sha256={digest},{len(data)}\n" for (path, data), digest in zip(rows, hashes)))
+    return world
+
+
+@pytest.mark.parametrize("asked, lacks", [("two", "two/__init__.py"), ("native", "native.so")])
+def test_what_is_left_out_is_not_judged(cohabit: str, elsewhere: Elsewhere, left_out: Path, tmp_path: Path,
+                                        asked: str, lacks: str) -> None:
+    bundle = tmp_path / "world.tar.zst"
+    run(cohabit, "capture", left_out / "env", "--imports", "one", "--out", bundle, code=0, cwd=tmp_path)
+    report = elsewhere.report(bundle, "--imports", asked, code=0)
+    assert report["findings"] == [] and [order["verdict"] for order in report["orders"]] == ["unknown"]
+    lines = [line for line in report["unknowns"] if "bundle" in line or lacks in line]
+    assert len(lines) == 1 and lacks in lines[0] and "content of 1 file (" in lines[0]
+    assert f"`cohabit capture {left_out}/env --imports {asked} --out NAME.tar.zst`" in lines[0]
+
+
+def test_what_is_known_to_be_missing_is_said_all_the_same(cohabit: str, elsewhere: Elsewhere, left_out: Path,
+                                                          tmp_path: Path) -> None:
+    bundle = tmp_path / "world.tar.zst"
+    run(cohabit, "capture", left_out / "env", "--imports", "one", "--out", bundle, code=0, cwd=tmp_path)
+    report = elsewhere.report(bundle, "--imports", "one.nothere", code=1)
+    assert [finding["code"] for finding in report["findings"]] == ["PY302"]
+
+
+def test_hashes_that_a_bundle_does_not_hold(cohabit: str, elsewhere: Elsewhere, left_out: Path, tmp_path: Path) -> None:
+    bundle, verified = tmp_path / "world.tar.zst", tmp_path / "verified.tar.zst"
+    (left_out / SITE / "two" / "data.txt").write_text("HELLO")  # as long as it was
+    capture = ["capture", left_out / "env", "--imports", "one"]
+    run(cohabit, *capture, "--out", bundle, code=0, cwd=tmp_path)
+    report = elsewhere.report(bundle, "--verify-hashes", code=0)
+    assert report["findings"] == [] and "none is compared" in report["unknowns"][0]
+    assert "--verify-hashes" in report["unknowns"][0]
+    before = json.loads(run(cohabit, "doctor", left_out / "env", "--imports", "one", "--verify-hashes", "--format", "json",
+                            code=None, cwd=tmp_path).stdout)
+    assert [finding["code"] for finding in before["findings"]] == ["FI003"]
+    run(cohabit, *capture, "--verify-hashes", "--out", verified, code=0, cwd=tmp_path)
+    left_out.rename(tmp_path / "gone")
+    for words in ([], ["--verify-hashes"]):
+        assert elsewhere.report(verified, *words, code=None) == before
+    with unpacked(verified) as archive:
+        assert b"HELLO" not in b"".join(archive.extractfile(entry).read() for entry in archive if entry.isreg())
+
+
+def test_names_in_the_home_directory_that_were_not_asked_for(cohabit: str, elsewhere: Elsewhere, left_out: Path,
+                                                             tmp_path: Path) -> None:
+    """They are not in it, and nobody knows whether they were there."""
+    bundle = tmp_path / "world.tar.zst"
+    home = {"HOME": str(left_out)}
+    (left_out / "main.py").write_text("import nothere")
+    run(cohabit, "capture", "env", "main.py", "--out", bundle, code=0, cwd=left_out, **home)
+    before = json.loads(run(cohabit, "doctor", "env", "main.py", "--format", "json", code=1, cwd=left_out, **home).stdout)
+    assert elsewhere.report(bundle, code=1) == before
+    report = elsewhere.report(bundle, "--imports", "mine", code=0)
+    assert report["findings"] == [] and "mine" in report["unknowns"][0]
 
 
 def test_what_a_bundle_cannot_do(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:

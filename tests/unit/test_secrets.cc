@@ -29,6 +29,24 @@ TEST_CASE("secrets: users, tokens of channels and parameters in addresses") {
   CHECK(hidden("https://h/?u=https://a:b@c/") == "https://h/?u=https://xxx@c/");
 }
 
+TEST_CASE("secrets: tokens of known shape") {
+  const std::string run = "abcdefghijklmnopqrstuvwxyz012345", gone(run.size(), 'x');
+  for (const char* prefix :
+       {"ghp_", "gho_", "github_pat_", "hf_", "sk-", "sk-proj-", "xoxb-", "glpat-"}) {
+    const std::string text = hidden("of " + (prefix + run) + ", done");
+    CHECK(text.starts_with(std::string("of ") + std::string(prefix).substr(0, 3)));
+    CHECK(text.ends_with(gone + ", done"));
+    CHECK(hidden(text) == text);
+    CHECK(find_credentials(text).size() == 1);  // what stands for one is one
+  }
+  CHECK(hidden("AKIAIOSFODNN7EXAMPLE") == "AKIAxxxxxxxxxxxxxxxx");
+  CHECK(hidden("https://hf_" + run + "@host") == "https://" + std::string(35, 'x') + "@host");
+  for (const char* text :
+       {"hf_model", "hf_hub_download_of_many_files_0123456789", "xsk-0123456789012345678901",
+        "sk-learn-contrib-extensions", "AKIA0123", "hf_abcdefghijklmnopqrstuvwxyz"})
+    CHECK(hidden(text) == text);
+}
+
 TEST_CASE("secrets: what is none stays") {
   for (const char* text :
        {"https://host/a@b", "https://host/?x=a@b", "a@b", "://", "https://", "https://@host",

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/not_in_bundle.h"
 #include "base/paths.h"
 #include "base/sha256.h"
 
@@ -110,9 +111,16 @@ std::string_view import_name(std::string_view path) {
 std::optional<std::string> record_hash(const Tree& tree, const std::string& path) {
   const Result<MappedFile> map = tree.map(path);
   if (!map) return std::nullopt;
-  std::string text = "sha256=" + base64_url(sha256(map->bytes()));
-  if (map->damaged()) return std::nullopt;
-  return text;
+  const auto hash = [](Bytes bytes) { return "sha256=" + base64_url(sha256(bytes)); };
+  if (!tree.has_log() || tree.words() || map->bytes().size() == 0) {
+    std::string text = hash(map->bytes());
+    return map->damaged() ? std::nullopt : std::optional(std::move(text));
+  }
+  // A bundle keeps the hash, not the content, in which secrets are replaced.
+  const auto words = map->extract("sha256", [&](Bytes bytes) {
+    return is_of_bundle(tree) ? MappedFile::Words() : MappedFile::Words{hash(bytes)};
+  });
+  return words.empty() || map->damaged() ? std::nullopt : std::optional(words.front());
 }
 
 }  // namespace cohabit

@@ -1,0 +1,363 @@
+// The text is split into words, literals and signs; no tree is made: code that Python does not take
+// holds secrets, too.
+#include "actions/source_secrets.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/secrets.h"
+
+namespace cohabit {
+namespace {
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0;
+}
+
+bool is_made_of(std::string_view text, std::string_view others) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || others.find(c) != others.npos;
+  });
+}
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> all) {
+  return std::find(all.begin(), all.end(), text) != all.end();
+}
+
+// Names tell more or less: `key = "torch"` may be what is imported next.
+bool tells_clearly(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return static_cast<char>(std::tolower(c)); });
+  const bool is_constant =
+      lower.find('_') != lower.npos &&
+      std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  constexpr std::array<std::string_view, 6> kClear = {"token",  "secret",     "passw",
+                                                      "passph", "credential", "api_key"};
+  return is_constant || std::any_of(kClear.begin(), kClear.end(), [&](std::string_view part) {
+           return lower.find(part) != lower.npos;
+         });
+}
+
+bool is_hidden_value(std::string_view name, std::string_view value) {
+  if (!names_secret(name)) return false;
+  if (tells_clearly(name)) return true;
+  return !is_made_of(value, "_.") || std::any_of(value.begin(), value.end(), [](char c) {
+    return std::isupper(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+// What programs fill in stays: "{name}", "%s", "%(name)s". In an f-string all of {...} is code.
+void hide(std::string& text, size_t begin, size_t end, bool is_format) {
+  for (size_t i = begin; i < end; i++) {
+    if (text[i] == '{') {
+      const size_t close = std::min(text.find('}', i), end);
+      const std::string_view field = std::string_view(text).substr(i + 1, close - i - 1);
+      if (close < end && (is_format || field.empty() || is_made_of(field, "_."))) {
+        i = close;
+        continue;
+      }
+    }
+    if (text[i] == '%' && i + 1 < end) {
+      const size_t close = text[i + 1] == '(' ? std::min(text.find(')', i), end) : i;
+      if (close + 1 < end && std::string_view("sdr").find(text[close + 1]) != std::string::npos) {
+        i = close + 1;
+        continue;
+      }
+    }
+    if (text[i] != '\n' && text[i] != '\r') text[i] = 'x';
+  }
+}
+
+// One pass over a program.
+class Program {
+ public:
+  explicit Program(std::string& text) : text_(text) {}
+
+  void run() {
+    while (at_ < text_.size()) step();
+  }
+
+ private:
+  enum class Kind : uint8_t { kNone, kWord, kLiteral, kOpen, kClose, kSign };
+  struct Token {
+    Kind kind = Kind::kNone;
+    std::string text;  // of a literal: what it holds
+  };
+  struct Bracket {
+    bool is_display = false;  // no call and no subscript
+    std::string callee;
+    std::string name;        // that the value here is given to, if it is one of a secret
+    std::string first_name;  // that was annotated
+  };
+
+  void step() {
+    const char c = text_[at_];
+    if (c == '#') {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    } else if (c == '\\' && at_ + 1 < text_.size()) {
+      at_ += 2;
+    } else if (c == '\n' || c == ';') {
+      at_++;
+      if (brackets_.size() == 1 || c == ';') end_statement();
+    } else if (c == '\'' || c == '"') {
+      read_literal("");
+    } else if (is_word(c)) {
+      read_word();
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      at_++;
+    } else {
+      read_sign(c);
+    }
+  }
+
+  void end_statement() {
+    brackets_.assign(1, {true, "", "", ""});
+    targets_.clear();
+    last_ = {};
+  }
+
+  void read_word() {
+    const size_t begin = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) at_++;
+    const std::string word = text_.substr(begin, at_ - begin);
+    const bool is_prefix = at_ < text_.size() && (text_[at_] == '\'' || text_[at_] == '"') &&
+                           word.size() <= 2 &&
+                           word.find_first_not_of("rRbBuUfFtT") == std::string::npos;
+    if (is_prefix) return read_literal(word);
+    if (brackets_.size() == 1) targets_.push_back(word);
+    last_ = {Kind::kWord, word};
+  }
+
+  void read_literal(const std::string& prefix) {
+    const char quote = text_[at_];
+    const bool is_long = text_.compare(at_, 3, std::string(3, quote)) == 0;
+    const std::string mark(is_long ? 3 : 1, quote);
+    const size_t begin = at_ + mark.size();
+    size_t end = begin;
+    while (end < text_.size() && text_.compare(end, mark.size(), mark) != 0 &&
+           (is_long || text_[end] != '\n'))
+      end += text_[end] == '\\' ? 2 : 1;
+    end = std::min(end, text_.size());
+    at_ =
+        std::min(end + (end < text_.size() && text_[end] == quote ? mark.size() : 0), text_.size());
+    const std::string value = text_.substr(begin, end - begin);
+    if (is_value() && is_hidden_value(name_here(), value))
+      hide(text_, begin, end, prefix.find_first_of("fFtT") != std::string::npos);
+    if (brackets_.size() <= 2 && !brackets_.back().is_display) targets_.push_back(value);
+    last_ = {Kind::kLiteral, value};
+  }
+
+  // What is compared decides; what is looked up is no value.
+  bool is_value() const {
+    if (is_one_of(last_.text, {"==", "!=", "<", ">", "<=", ">=", "in"}) &&
+        last_.kind != Kind::kLiteral)
+      return false;
+    const size_t next = std::min(text_.find_first_not_of(" \t", at_), text_.size());
+    const std::string_view rest = std::string_view(text_).substr(next, 3);
+    return !rest.starts_with("==") && !rest.starts_with("!=") && !rest.starts_with("in ") &&
+           !rest.starts_with(":") && rest.substr(0, 1) != "[";
+  }
+
+  // The name to which the value at this place is given.
+  std::string name_here() const {
+    for (auto at = brackets_.rbegin(); at != brackets_.rend(); ++at) {
+      if (!at->name.empty()) return at->name;
+      if (!at->is_display && !wraps_secret(at->callee)) return "";
+      if (!at->is_display && names_secret(at->callee)) return at->callee;
+    }
+    return "";
+  }
+
+  static bool wraps_secret(std::string_view callee) {
+    return is_one_of(callee, {"str", "bytes"}) || callee.find("Secret") != callee.npos ||
+           callee.find("Credential") != callee.npos;
+  }
+
+  static bool sets_by_name(std::string_view callee) {
+    return is_one_of(callee, {"setdefault", "putenv", "setenv", "set", "get", "getenv", "pop"});
+  }
+
+  void read_sign(char c) {
+    Bracket& here = brackets_.back();
+    std::string sign(1, c);
+    if (at_ + 1 < text_.size() && text_[at_ + 1] == '=' &&
+        std::string_view("=!<>:+").find(c) != std::string_view::npos)
+      sign += '=';
+    at_ += sign.size();
+    if (c == '(' || c == '[' || c == '{') {
+      const bool follows = last_.kind == Kind::kWord
+                               ? !is_keyword(last_.text)
+                               : last_.kind == Kind::kClose || last_.kind == Kind::kLiteral;
+      const bool is_display = c == '{' || !follows;
+      brackets_.push_back({is_display, c == '(' && follows ? last_.text : "", "", ""});
+      last_ = {Kind::kOpen, sign};
+      return;
+    }
+    if (c == ')' || c == ']' || c == '}') {
+      if (brackets_.size() > 1) brackets_.pop_back();
+      last_ = {Kind::kClose, sign};
+      return;
+    }
+    if (sign == "=" || sign == ":=" || sign == "+=") {
+      give(here);
+    } else if (sign == ":") {
+      if (brackets_.size() == 1 && !targets_.empty() && is_keyword(targets_.front()))
+        return end_statement();
+      if (last_.kind == Kind::kLiteral && brackets_.size() > 1) {
+        here.name = is_made_of(last_.text, "_.-") && names_secret(last_.text) ? last_.text : "";
+      } else if (last_.kind == Kind::kWord) {
+        here.first_name = last_.text;
+        if (brackets_.size() > 1) here.name = names_secret(last_.text) ? last_.text : "";
+      }
+    } else if (sign == "," && brackets_.size() > 1) {
+      here.name.clear();
+      here.first_name.clear();
+      const bool is_name =
+          last_.kind == Kind::kLiteral && is_made_of(last_.text, "_") && names_secret(last_.text);
+      if (is_name && (here.is_display ? tells_clearly(last_.text) : sets_by_name(here.callee)))
+        here.name = last_.text;
+    }
+    last_ = {Kind::kSign, sign};
+  }
+
+  void give(Bracket& here) {
+    if (brackets_.size() > 1) {
+      const std::string& name = here.first_name.empty() ? last_.text : here.first_name;
+      here.name = names_secret(name) ? name : "";
+      return;
+    }
+    const auto secret = std::find_if(targets_.begin(), targets_.end(), [](const auto& name) {
+      return is_made_of(name, "_.-") && names_secret(name);
+    });
+    if (secret != targets_.end()) here.name = *secret;
+    targets_.clear();
+  }
+
+  static bool is_keyword(std::string_view word) {
+    return is_one_of(
+        word, {"and", "assert", "await", "elif", "else", "for", "if", "in", "is", "lambda", "not",
+               "or", "print", "raise", "return", "try", "while", "with", "yield"});
+  }
+
+  std::string& text_;
+  size_t at_ = 0;
+  Token last_;
+  std::vector<Bracket> brackets_{{true, "", "", ""}};
+  std::vector<std::string> targets_;  // names of the statement, up to its "="
+};
+
+// "%env NAME=VALUE", "%env NAME VALUE", "!NAME=VALUE command", "!command --token VALUE".
+void hide_command_secrets(std::string& text, size_t begin, size_t end) {
+  std::string name;  // of which the value comes next
+  bool is_variable = false;
+  for (size_t at = begin; at < end;) {
+    at = std::min(text.find_first_not_of(" \t", at), end);
+    const size_t stop = std::min(text.find_first_of(" \t\n", at), end);
+    std::string_view word = std::string_view(text).substr(at, stop - at);
+    if (!name.empty() && !(is_variable ? false : word.starts_with("--"))) {
+      hide(text, at, is_variable ? end : stop, false);
+      if (is_variable) return;
+      name.clear();
+      at = stop;
+      continue;
+    }
+    const size_t skip = std::min(word.find_first_not_of("!%-'\""), word.size());
+    const size_t equals = word.find('=');
+    const std::string_view key = word.substr(skip, equals == word.npos ? equals : equals - skip);
+    const bool names = is_made_of(key, "_-") && names_secret(key);
+    if (names && equals != word.npos) {
+      const bool takes_all = std::string_view(text).substr(begin, 5) == "%env ";
+      hide(text, at + equals + 1, takes_all ? end : stop, false);
+    } else if (names && word.starts_with("--")) {
+      name = key;
+    } else if (names && std::string_view(text).substr(begin, 5) == "%env ") {
+      name = key;
+      is_variable = true;
+    }
+    at = stop;
+  }
+}
+
+void hide_commands(std::string& cell) {
+  for (size_t begin = 0; begin < cell.size();) {
+    const size_t end = std::min(cell.find('\n', begin), cell.size());
+    const size_t first = cell.find_first_not_of(" \t", begin);
+    if (first < end && (cell[first] == '%' || cell[first] == '!'))
+      hide_command_secrets(cell, first, end);
+    begin = end + 1;
+  }
+}
+
+using Json = nlohmann::ordered_json;
+
+void hide_cell(Json& source) {
+  std::string text;
+  if (source.is_string()) text = source.get<std::string>();
+  if (source.is_array())
+    for (const Json& line : source)
+      if (line.is_string()) text += line.get<std::string>();
+  hide_commands(text);
+  hide_source_secrets(text);
+  for (const auto& [begin, end] : find_credentials(text)) hide(text, begin, end, false);
+  if (source.is_string()) source = text;
+  size_t at = 0;
+  if (source.is_array())
+    for (Json& line : source)
+      if (line.is_string()) {
+        const size_t size = line.get<std::string>().size();
+        line = text.substr(at, size);
+        at += size;
+      }
+}
+
+void hide_cells(Json& cells) {
+  for (Json& cell : cells) {
+    if (!cell.is_object()) continue;
+    if (const auto outputs = cell.find("outputs"); outputs != cell.end()) *outputs = Json::array();
+    cell.erase("attachments");
+    for (const char* name : {"source", "input"})
+      if (const auto source = cell.find(name); source != cell.end()) hide_cell(*source);
+  }
+}
+
+}  // namespace
+
+bool is_own_source(std::string_view path, std::string_view text) {
+  if (path.find("-packages/") != path.npos) {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name == "sitecustomize.py" || name == "usercustomize.py";
+  }
+  if (const size_t library = path.find("/lib/python3"); library != path.npos) return false;
+  return path.ends_with(".py") || path.ends_with(".pyw") || path.ends_with(".ipynb") ||
+         (text.starts_with("#!") && text.substr(0, text.find('\n')).find("python") != text.npos);
+}
+
+void hide_source_secrets(std::string& source) {
+  Program(source).run();
+}
+
+void hide_notebook_secrets(std::string& notebook) {
+  Json json = Json::parse(notebook, nullptr, false);
+  if (!json.is_object()) return;
+  bool is_notebook = false;
+  const auto hide_in = [&](Json& holder) {
+    const auto cells = holder.is_object() ? holder.find("cells") : holder.end();
+    if (!holder.is_object() || cells == holder.end() || !cells->is_array()) return;
+    hide_cells(*cells);
+    is_notebook = true;
+  };
+  hide_in(json);
+  if (const auto sheets = json.find("worksheets"); sheets != json.end() && sheets->is_array())
+    for (Json& sheet : *sheets) hide_in(sheet);
+  if (!is_notebook) return;
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize(std::max(text.size(), notebook.size()), '\n');
+  notebook = std::move(text);
+}
+
+}  // namespace cohabit

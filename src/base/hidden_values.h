@@ -1,0 +1,36 @@
+// Values of secrets in other text.
+#pragma once
+
+#include <cctype>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/secrets.h"
+
+namespace cohabit {
+
+// A bundle has as many x in the place of each (actions/redaction.h): they are found where they
+// stand alone, and not inside of what stands for another one.
+inline bool stands_alone(const std::string& text, size_t begin, size_t end) {
+  const auto goes_on = [&](size_t at) {
+    return std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_';
+  };
+  return (begin == 0 || !goes_on(begin - 1)) && (end == text.size() || !goes_on(end));
+}
+
+inline void hide_values(std::string& text, const std::vector<std::string>& values) {
+  for (const std::string& value : values) {
+    const bool is_stand_in = value.find_first_not_of('x') == std::string::npos;
+    for (size_t at = text.find(value); at != std::string::npos; at = text.find(value, at)) {
+      if (is_stand_in && !stands_alone(text, at, at + value.size())) {
+        at++;
+        continue;
+      }
+      text.replace(at, value.size(), kHiddenSecret);
+      at += kHiddenSecret.size();
+    }
+  }
+}
+
+}  // namespace cohabit
