@@ -216,6 +216,7 @@ void MappedFile::populate(Bytes part) {
 #endif
 }
 
+// What a bundle leaves out reads as zeros: who read of it knows as little.
 bool MappedFile::damaged() const {
   return slot_ >= 0 && (slots[slot_].damaged.load() || slots[slot_].read_hole.load());
 }

@@ -324,6 +324,7 @@ Ref copy_file(I& in, Ref self, const A& a) {
 }
 // Whether no directory of PATH has it.
 bool lacks_command(I& in, std::string_view command) {
+  in.observe(in.environment(), in.string("PATH"));
   const std::string_view* path = text_of(I::dict_get(in.environment(), "PATH"));
   if (command.empty() || !path) return false;
   for (size_t begin = 0; begin <= path->size();) {
