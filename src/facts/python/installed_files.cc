@@ -112,7 +112,7 @@ std::optional<std::string> record_hash(const Tree& tree, const std::string& path
   const Result<MappedFile> map = tree.map(path);
   if (!map) return std::nullopt;
   const auto hash = [](Bytes bytes) { return "sha256=" + base64_url(sha256(bytes)); };
-  if (!tree.has_log() || tree.words() || map->bytes().size() == 0) {
+  if (!tree.has_log() || tree.words() || map->bytes().empty()) {
     std::string text = hash(map->bytes());
     return map->damaged() ? std::nullopt : std::optional(std::move(text));
   }
