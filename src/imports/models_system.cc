@@ -342,8 +342,9 @@ Ref fork_exec(I& in, Ref self, const A& a) {
   const std::string_view* command = words && !words->empty() ? text_of((*words)[0]) : nullptr;
   const Ref variables = a.get(5);
   if (command && variables && variables->type == Type::kNone) {
+    const bool is_here = command->starts_with('/') || !a.get(4) || a.get(4)->type == Type::kNone;
     if (command->find('/') != command->npos) {
-      if (refuses_missing(in, command)) return nullptr;
+      if (is_here && refuses_missing(in, command)) return nullptr;
     } else if (in.expects("FileNotFoundError") && lacks_command(in, *command)) {
       return in.raise("FileNotFoundError",
                       fmt::format("[Errno 2] No such file or directory: '{}'", *command));

@@ -45,6 +45,15 @@ else:
 if found:
     import m_gone
 """,
+    "a program of another directory": """\
+import os, subprocess
+os.makedirs("inner", exist_ok=True)
+os.symlink("/bin/true", "inner/tool")
+try:
+    subprocess.run(["./tool"], cwd="inner", check=True)
+except OSError:
+    import m_gone
+""",
     "no such device": """\
 import os
 try:
