@@ -17,6 +17,12 @@ Finding describe(const EnvironmentCase& examined, const cuda::FrameworkBuild& bu
                                  name, build.cuda->text(), host.driver(), wanted);
   if (build.distribution)
     finding.libraries.push_back(library_of(*build.distribution, build.source));
+  // Who does not load the framework does not mind. What plugins' names say is another matter: a
+  // framework loads them when it looks for a device.
+  if (build.distribution)
+    if (std::string package = build.distribution->site + "/" + build.module;
+        build.source.starts_with(package + "/"))
+      finding.reach.files.push_back(std::move(package));
   finding.evidence.push_back(
       fact("declared", fmt::format("CUDA {} says", build.cuda->text()), build.source));
   if (const auto newest = cuda::cuda_of_driver(host.driver()))
@@ -65,6 +71,7 @@ const Rule kCu102 = {
     "  Update the driver, or install a build for an older CUDA. On data-centre GPUs the package "
     "cuda-compat\n"
     "  brings a newer user half of the driver.",
+    "  Where nothing that is examined loads the framework, it is a warning.\n"
     "  Nothing is said where the driver is unknown. PTX, which needs the driver of its own minor, "
     "is "
     "CU101's.\n"
