@@ -5,6 +5,7 @@
 
 #include "facts/python/requirement.h"
 #include "facts/python/version.h"
+#include "imports/missing_files.h"
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -60,10 +61,7 @@ Ref path_read_text(I& in, Ref self, const A&) {
   const std::string_view* path = text_of(self);
   const auto text = path ? text_at(in, *path) : std::nullopt;
   if (text) return in.string(*text);
-  const auto whole = path ? in.absolute(*path) : std::nullopt;
-  if (whole && in.expects("FileNotFoundError") && !in.may_be_made(*path) && !in.tree().stat(*whole))
-    return in.raise("FileNotFoundError",
-                    fmt::format("[Errno 2] No such file or directory: '{}'", *path));
+  if (refuses_missing(in, path)) return nullptr;
   return in.opaque();
 }
 

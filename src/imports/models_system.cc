@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "imports/missing_files.h"
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -305,14 +306,6 @@ std::optional<bool> check_file(I& in, std::string_view given, char kind) {
   if (!status) return false;
   if (kind == 'd') return status->is_directory();
   if (kind == 'f') return status->is_regular();
-  return true;
-}
-// What certainly is not there, of a program that expects that. True when it raised.
-bool refuses_missing(I& in, const std::string_view* name) {
-  if (!name || !in.expects("FileNotFoundError") || in.may_be_made(*name) ||
-      check_file(in, *name, 'e') != std::optional(false))
-    return false;
-  in.raise("FileNotFoundError", fmt::format("[Errno 2] No such file or directory: '{}'", *name));
   return true;
 }
 // What looks at a file that is to be there, and tells what is not followed.
@@ -861,6 +854,14 @@ constexpr ModelRow kRows[] = {
 };
 
 }  // namespace
+
+bool refuses_missing(Interpreter& in, const std::string_view* name) {
+  if (!name || !in.expects("FileNotFoundError") || in.may_be_made(*name) ||
+      check_file(in, *name, 'e') != std::optional(false))
+    return false;
+  in.raise("FileNotFoundError", fmt::format("[Errno 2] No such file or directory: '{}'", *name));
+  return true;
+}
 
 std::span<const ModelRow> system_models() {
   return kRows;

@@ -858,13 +858,21 @@ def ends(program: str, tmp_path: Path, cohabit: str) -> tuple[int, dict]:
     return real.returncode, plan
 
 
+def check_ends_well(program: str, tmp_path: Path, cohabit: str) -> None:
+    status, plan = ends(program, tmp_path, cohabit)
+    assert status == 0 and plan["failure"] is None, plan["failure"]
+
+
+def check_fails(program: str, tmp_path: Path, cohabit: str) -> None:
+    status, plan = ends(program, tmp_path, cohabit)
+    assert status == 1 and plan["failure"]["error"] == "ModuleNotFoundError: No module named 'm_gone'"
+
+
 @pytest.mark.parametrize("name", FILLED)
 def test_what_is_filled_out_of_sight(name: str, cohabit: str, tmp_path: Path) -> None:
-    status, plan = ends(FILLED[name], tmp_path, cohabit)
-    assert status == 0 and plan["failure"] is None, plan["failure"]
+    check_ends_well(FILLED[name], tmp_path, cohabit)
 
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_what_stays_empty(name: str, cohabit: str, tmp_path: Path) -> None:
-    status, plan = ends(EMPTY[name], tmp_path, cohabit)
-    assert status == 1 and plan["failure"]["error"] == "ModuleNotFoundError: No module named 'm_gone'"
+    check_fails(EMPTY[name], tmp_path, cohabit)
