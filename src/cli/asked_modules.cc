@@ -293,7 +293,8 @@ bool is_only_libraries(const InstalledFiles& files, uint32_t distribution) {
 }
 
 // Of a project that is installed in place: its RECORD lists a .pth file or a finder. setuptools
-// tells its modules; else what is named as the distribution in the project's usual places.
+// tells its modules; else what is named as the distribution in the project's usual places. Of a
+// project that is gone the name is all that is left.
 std::vector<std::string> editable_modules(const World& world, const Distribution& one) {
   std::vector<std::string> modules;
   const std::string told =
@@ -303,6 +304,11 @@ std::vector<std::string> editable_modules(const World& world, const Distribution
       modules.emplace_back(line);
   const auto project = path_of_address(one.editable);
   if (!modules.empty() || !project) return modules;
+  if (!world.tree.stat(*project)) {
+    std::string module = normal_name(one.name);
+    std::replace(module.begin(), module.end(), '-', '_');
+    return {module};
+  }
   for (const char* below : {"", "/src", "/python", "/lib"})
     for (const std::string& name : world.tree.list(*project + below)) {
       const std::string path = fmt::format("{}{}/{}", *project, below, name);
@@ -322,6 +328,20 @@ bool is_module_file(const World& world, const python::ModuleSpec& spec) {
   const elf::Object object = elf::parse(file->bytes());
   const std::string wanted = "PyInit_" + spec.name.substr(spec.name.rfind('.') + 1);
   return python::defines(object, [&](std::string_view name) { return name == wanted; });
+}
+
+// Whether the file that the distribution lists for this module is gone: its import fails.
+bool is_lost(const World& world, const InstalledFiles& files, uint32_t distribution,
+             std::string_view module) {
+  bool is_listed = false;
+  const auto [begin, end] = files.rows_of(distribution);
+  for (size_t i = begin; i < end; i++) {
+    const InstalledFiles::Row& row = files.rows()[i];
+    if (import_name(row.record.path) != module) continue;
+    if (world.tree.stat(files.path_of(row))) return false;
+    is_listed = true;
+  }
+  return is_listed;
 }
 
 }  // namespace
@@ -357,6 +377,10 @@ ExaminedModules find_examined_modules(const World& world) {
     const std::string module = main_module(files, one, modules);
     const bool is_native = !all[one].native_files.empty();
     const auto spec = finder.find_dotted(module);
+    // A directory may stay behind, with what was compiled in it.
+    const bool is_there = spec && spec->kind != python::ModuleKind::kNamespace;
+    if (!is_there && is_lost(world, files, one, module) && taken.insert(module).second)
+      found.alone.push_back(module);
     if (!spec || !is_module_file(world, *spec)) continue;
     if (is_native && spec->is_package() && is_only_libraries(files, one)) continue;
     if (!taken.insert(module).second) continue;

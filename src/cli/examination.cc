@@ -251,25 +251,28 @@ Result<void> examine_planned(const DoctorOptions& options, const Subject& subjec
   return examine_one(options, subject, world, planned, report);
 }
 
-// Of other variables rules only look whether they are set.
+// What rules look at the value of; of other variables only whether they are set.
+constexpr std::string_view kOfRules[] = {"CUDA_VISIBLE_DEVICES",
+                                         "CUDA_HOME",
+                                         "CUDA_PATH",
+                                         "CUDA_ROOT",
+                                         "XLA_FLAGS",
+                                         "JAX_PLATFORMS",
+                                         "XLA_CLIENT_MEM_FRACTION",
+                                         "XLA_PYTHON_CLIENT_MEM_FRACTION",
+                                         "XLA_PYTHON_CLIENT_PREALLOCATE",
+                                         "XLA_PYTHON_CLIENT_ALLOCATOR",
+                                         "TF_FORCE_GPU_ALLOW_GROWTH",
+                                         "TF_GPU_ALLOCATOR",
+                                         "USE_TORCH",
+                                         "USE_TF",
+                                         "FLAGS_allocator_strategy",
+                                         "FLAGS_fraction_of_gpu_memory_to_use",
+                                         "PYTORCH_ALLOC_CONF",
+                                         "PYTORCH_CUDA_ALLOC_CONF",
+                                         "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"};
+
 bool decides_by_value(const std::string& name, const World& world) {
-  constexpr std::string_view kOfRules[] = {"CUDA_VISIBLE_DEVICES",
-                                           "CUDA_HOME",
-                                           "CUDA_PATH",
-                                           "CUDA_ROOT",
-                                           "XLA_FLAGS",
-                                           "JAX_PLATFORMS",
-                                           "XLA_CLIENT_MEM_FRACTION",
-                                           "XLA_PYTHON_CLIENT_MEM_FRACTION",
-                                           "XLA_PYTHON_CLIENT_PREALLOCATE",
-                                           "XLA_PYTHON_CLIENT_ALLOCATOR",
-                                           "TF_FORCE_GPU_ALLOW_GROWTH",
-                                           "TF_GPU_ALLOCATOR",
-                                           "FLAGS_allocator_strategy",
-                                           "FLAGS_fraction_of_gpu_memory_to_use",
-                                           "PYTORCH_ALLOC_CONF",
-                                           "PYTORCH_CUDA_ALLOC_CONF",
-                                           "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"};
   const auto is_it = [&](std::string_view other) { return name == other; };
   return name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name.starts_with("PYTHON") ||
          world.variables_sought.contains(name) ||
@@ -283,6 +286,7 @@ bool decides_by_value(const std::string& name, const World& world) {
 VariableMap telling_variables(const World& world, const VariableMap& all) {
   std::set<std::string> names = world.variables_sought;
   names.insert(std::begin(PythonVariables::kNames), std::end(PythonVariables::kNames));
+  names.insert(std::begin(kOfRules), std::end(kOfRules));
   for (const KnownVariable& known : known_variables()) names.emplace(known.name);
   VariableMap result;
   for (const auto& [name, value] : all)

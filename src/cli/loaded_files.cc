@@ -54,19 +54,25 @@ LoadedFiles loaded_files(const std::optional<python::Plan>& plan,
 
 namespace {
 
-// A module that is not found, and that one of these files would be: they are lost.
+// Whether one of these files is what a module would be.
+bool would_be(const std::vector<std::string>& files, std::string module) {
+  std::replace(module.begin(), module.end(), '.', '/');
+  const std::string place = "/" + module;
+  return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+    return file.ends_with(place + ".py") || file.ends_with(place + "/__init__.py");
+  });
+}
+
+// A module that is not found, and that one of these files would be: they are lost. Or of which a
+// directory is left, that is imported as a namespace.
 bool misses_one_of(const std::optional<python::Plan>& plan, const std::vector<std::string>& files) {
-  if (!plan) return false;
+  if (!plan || files.empty()) return false;
   for (const std::string* words : {&plan->failure, &plan->failure_cause}) {
-    std::string module = missing_module(*words);
-    if (module.empty()) continue;
-    std::replace(module.begin(), module.end(), '.', '/');
-    const std::string place = std::string("/").append(module);
-    if (std::any_of(files.begin(), files.end(), [&](const std::string& file) {
-          return file.ends_with(place + ".py") || file.ends_with(place + "/__init__.py");
-        }))
-      return true;
+    const std::string module = missing_module(*words);
+    if (!module.empty() && would_be(files, module)) return true;
   }
+  for (const python::PlannedModule& module : plan->modules)
+    if (module.kind == python::ModuleKind::kNamespace && would_be(files, module.name)) return true;
   return false;
 }
 
@@ -103,7 +109,8 @@ void soften_what_is_not_loaded(report::Report& report) {
   for (Finding& finding : report.findings) {
     if (finding.severity != Severity::kError) continue;
     const bool met = !finding.imports.empty() || !finding.program.empty();
-    const bool spares = !finding.broken.empty() && !met;
+    if (met) continue;
+    const bool spares = !finding.broken.empty();
     const bool is_out_of_reach = !finding.reach.files.empty() && !finding.reach.is_met;
     if (!spares && !is_out_of_reach) continue;
     finding.severity = Severity::kWarning;

@@ -47,12 +47,12 @@ const std::vector<const Rule*>& all_rules() {
   static const std::vector<const Rule*> kRules = {
       &rules::kCb101, &rules::kCb102, &rules::kCb103, &rules::kCb104, &rules::kCb105,
       &rules::kCb106, &rules::kCu101, &rules::kCu102, &rules::kCu103, &rules::kCu104,
-      &rules::kCu105, &rules::kEv001, &rules::kEv002, &rules::kEv003, &rules::kFi001,
-      &rules::kFi002, &rules::kFi003, &rules::kIo901, &rules::kIo902, &rules::kLd201,
-      &rules::kLd202, &rules::kLd203, &rules::kLd204, &rules::kLd205, &rules::kLd206,
-      &rules::kLd207, &rules::kLd208, &rules::kLd209, &rules::kLd210, &rules::kMm001,
-      &rules::kPy001, &rules::kPy002, &rules::kPy003, &rules::kPy004, &rules::kPy005,
-      &rules::kPy006, &rules::kPy007, &rules::kPy301, &rules::kPy302,
+      &rules::kCu105, &rules::kEv001, &rules::kEv002, &rules::kEv003, &rules::kEv004,
+      &rules::kFi001, &rules::kFi002, &rules::kFi003, &rules::kIo901, &rules::kIo902,
+      &rules::kLd201, &rules::kLd202, &rules::kLd203, &rules::kLd204, &rules::kLd205,
+      &rules::kLd206, &rules::kLd207, &rules::kLd208, &rules::kLd209, &rules::kLd210,
+      &rules::kMm001, &rules::kPy001, &rules::kPy002, &rules::kPy003, &rules::kPy004,
+      &rules::kPy005, &rules::kPy006, &rules::kPy007, &rules::kPy301, &rules::kPy302,
   };
   return kRules;
 }

@@ -586,6 +586,9 @@ Ref Interpreter::attribute(Ref object, std::string_view name) {
       (!of_module || is_of_any_module(name) || of_module->names.contains("__getattr__")))
     return opaque_;
   if (!expects("AttributeError")) {
+    if (object->lacking && object->type == Type::kNone)
+      return raise_lacking(object, "AttributeError",
+                           fmt::format("'NoneType' object has no attribute '{}'", name));
     if (!of_module || !is_surely_without(*of_module, name)) return opaque_;
     return raise_certain("AttributeError", fmt::format("module '{}' has no attribute '{}'",
                                                        of_module->spec.name, name));
@@ -703,7 +706,10 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
     case Type::kOpaque:
       return call_opaque(static_cast<Opaque*>(callee), arguments);
     default:
-      return opaque_;
+      if (!callee->lacking) return opaque_;
+      return raise_lacking(callee, "TypeError",
+                           fmt::format("'{}' object is not callable",
+                                       callee->type == Type::kNone ? "NoneType" : "bool"));
   }
 }
 

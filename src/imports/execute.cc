@@ -383,6 +383,7 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   if (decided && condition->doubted) return execute_in_doubt(statement, *decided);
   if (decided) {
     const VersionCheck check(*this, *statement.exprs[0]);
+    const BehindLacking behind(*this, lacking_in(*statement.exprs[0], *decided));
     return execute(*decided ? statement.body : statement.orelse);
   }
   guesses_++;
@@ -415,9 +416,6 @@ void Interpreter::skip(Block block, uint32_t line, std::string_view why, bool on
   may_run_calls(block, only_empty);
 }
 
-namespace {
-
-// Whether a constant is this value.
 bool is_constant(const Expr* expression, Ref value) {
   if (!expression) return false;
   switch (expression->kind) {
@@ -435,8 +433,6 @@ bool is_constant(const Expr* expression, Ref value) {
       return false;
   }
 }
-
-}  // namespace
 
 void Interpreter::doubt_assigned(Block block) {
   for (const auto& [place, given] : blocks_.of(block).assigned) {
@@ -757,6 +753,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
       flow = execute(handler.body);
       frames_.back().doubt.raised = doubted;
       handling_.pop_back();
+      if (flow == Flow::kNext) note_lacking(caught, statement.body, handler.body);
       break;
     }
   } else if (flow == Flow::kNext && !statement.orelse.empty()) {
@@ -936,6 +933,14 @@ bool Interpreter::handles_here() const {
   return !handling_.empty() && handling_.back().handled_in == frames_.size();
 }
 
+// The error that is handled here, or that has left what the branch that runs was chosen by.
+const Raised* Interpreter::behind_here() const {
+  if (handles_here()) return &handling_.back();
+  const bool is_lacking =
+      !behind_lacking_.empty() && behind_lacking_.back().scope == frames_.back().scope;
+  return is_lacking ? behind_lacking_.back().error : nullptr;
+}
+
 // A module that says it cannot be used here: at its own level, or where an import has failed. In
 // functions a raise that is reached is likelier a gap in what we know.
 bool Interpreter::is_refusal() const {
@@ -943,17 +948,17 @@ bool Interpreter::is_refusal() const {
   const auto is_top = [](const Frame& frame) {
     return frame.scope->is_module() || frame.scope->defining;
   };
-  const bool after_import =
-      handles_here() && handling_.back().failed_import && !handling_.back().doubted;
+  const Raised* behind = behind_here();
+  const bool after_import = behind && behind->failed_import && !behind->doubted;
   return !frames_.back().doubt.any() &&
          (after_import || std::all_of(frames_.begin(), frames_.end(), is_top));
 }
 
 void Interpreter::note_refusal(Raised& raised) const {
   raised.certain = is_refusal();
-  if (raised.certain && handles_here()) {
-    raised.cause = text_of_error(handling_.back());
-    raised.for_import = handling_.back().failed_import || handling_.back().refused;
+  if (const Raised* behind = raised.certain ? behind_here() : nullptr) {
+    raised.cause = text_of_error(*behind);
+    raised.for_import = behind->failed_import || behind->refused;
   }
   raised.refused = !handling_.empty() && handling_.back().refused;
 }

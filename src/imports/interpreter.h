@@ -50,6 +50,8 @@ struct Raised {
 };
 
 std::string text_of_error(const Raised& raised);  // "ImportError: cannot import name 'x'"
+// Whether a constant (None, True, 1, "x") is this value.
+bool is_constant(const Expr* expression, Ref value);
 
 class Interpreter {
  public:
@@ -335,6 +337,27 @@ class Interpreter {
   };
   bool checks_version() const { return version_check_ == frames_.size(); }
 
+  // lacking.cc
+  // While it lives, a branch runs that was chosen by what a failed import has left. Null: it was
+  // not.
+  class BehindLacking {
+   public:
+    BehindLacking(Interpreter& in, const Raised* error);
+    BehindLacking(const BehindLacking&) = delete;
+    ~BehindLacking();
+
+   private:
+    Interpreter& in_;
+    bool is_behind_;
+  };
+  struct Lacking {
+    const Raised* error;  // of lacked_
+    const Scope* scope;
+  };
+  void note_lacking(const Raised& caught, Block attempted, Block handler);
+  const Raised* lacking_in(const Expr& condition, bool truth);
+  Ref raise_lacking(const Value* value, std::string_view builtin, std::string message);
+
   // execute.cc
   Flow execute(Block block);
   Flow execute(const Stmt& statement);
@@ -366,6 +389,7 @@ class Interpreter {
   Flow execute_raise(const Stmt& statement);
   Flow raise_if_expected();
   bool handles_here() const;
+  const Raised* behind_here() const;
   bool is_refusal() const;
   void note_refusal(Raised& raised) const;
   Flow execute_function(const Stmt& statement);
@@ -639,8 +663,10 @@ class Interpreter {
   std::deque<Arguments> call_arguments_;  // of the calls that run, outermost first; then spare ones
   size_t calls_ = 0;
   std::optional<Raised> raised_;
-  std::optional<Raised> ended_;                                // by what the process is over
-  std::vector<Raised> handling_;                               // for a bare raise
+  std::optional<Raised> ended_;                      // by what the process is over
+  std::vector<Raised> handling_;                     // for a bare raise
+  std::unordered_map<const Value*, Raised> lacked_;  // what is lacking, and why
+  std::vector<Lacking> behind_lacking_;
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   // The outermost names of packages whose modules may have been given any name.
   std::unordered_set<std::string_view> loose_packages_;

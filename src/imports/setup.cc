@@ -627,11 +627,15 @@ void Interpreter::start_up() {
     module->syntax = syntax.get();
     made_.push_back(std::move(syntax));
     if (module->syntax->errors().empty() && run_file(module)) continue;
+    if (raised_is("SystemExit")) return;  // site takes other errors
     clear_raised();
     given_up = line.file;
   }
-  for (const char* name : {"sitecustomize", "usercustomize"})
-    if (!import_dotted(name)) clear_raised();
+  for (const char* name : {"sitecustomize", "usercustomize"}) {
+    if (import_dotted(name)) continue;
+    if (raised_is("SystemExit")) return;
+    clear_raised();
+  }
 }
 
 // runpy's way from NAME to the code that runs: NAME itself, or NAME.__main__ of a package. Nothing:
@@ -727,7 +731,7 @@ void Interpreter::finish(const std::vector<Ref>& path) {
 // A program's own decision, often about arguments that it was not given; not a failure of a module
 // that it imports, nor an end because of an import that has failed, with a text or a number.
 bool Interpreter::is_own_exit() {
-  if (!request_.imports.empty()) return false;
+  if (!request_.imports.empty() || !started_) return false;
   if (ended_) return !ended_->in_import;
   const Instance* value = as<Instance>(raised_->value, Type::kInstance);
   const bool tells = value && value->arguments && !value->arguments->items.empty();
@@ -775,12 +779,12 @@ Plan Interpreter::run() {
   scope->module = nobody;
   frames_.push_back({scope, 0, nullptr});
   start_up();
-  clear_raised();
-  started_ = true;
+  started_ = !raised_is("SystemExit");
+  if (started_) clear_raised();
   if (request_.directory)  // start-up has not seen it
     sys_path_->items.insert(sys_path_->items.begin(), string(*request_.directory));
   const std::vector<Ref> path(sys_path_->items.begin(), sys_path_->items.end());
-  run_program();
+  if (started_) run_program();
   finish(path);
   conclude();
   hide_secrets();

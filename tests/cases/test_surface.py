@@ -284,6 +284,116 @@ dist {SITE} other 1.0
     assert sorted(order["imports"] for order in orders) == [["cv2"], ["other"]]
 
 
+def requested(world: Path, name: str) -> Path:
+    metadata = next((world / SITE).glob(f"{name}-*.dist-info"))
+    (metadata / "REQUESTED").touch()
+    return metadata
+
+
+@pytest.mark.parametrize("stays", ["nothing", "a directory"])
+def test_a_package_that_is_gone_is_an_import_that_fails(stays: str, cohabit: str, tmp_path: Path) -> None:
+    """Of two distributions that bring cv2, the removed one took the files of both."""
+    casefile.build_world(f"""program env/bin/python3
+file env/lib/python3.11/os.py
+dist {SITE} cv 1.0
+  claims cv2/__init__.py x = 1
+dist {SITE} other 1.0
+  file other/__init__.py x = 1
+""", tmp_path)
+    if stays == "a directory":
+        (tmp_path / SITE / "cv2" / "__pycache__").mkdir(parents=True)
+    requested(tmp_path, "cv"), requested(tmp_path, "other")
+    told = report(cohabit, tmp_path / "env", code=1)
+    assert [(order["imports"], order["verdict"]) for order in told["orders"]] == [
+        (["cv2"], "unsound"), (["other"], "sound")]
+    lost = next(finding for finding in told["findings"] if finding["code"] == "FI002")
+    assert lost["severity"] == "error" and "cv2/__init__.py" in lost["headline"]
+
+
+@pytest.mark.parametrize("modules", ["by their list", "by its name"])
+def test_a_project_in_place_that_has_moved(modules: str, cohabit: str, tmp_path: Path) -> None:
+    casefile.build_world(f"""program env/bin/python3
+file env/lib/python3.11/os.py
+file here/my_app/__init__.py x = 1
+dist {SITE} my-app 1.0
+  file __editable__.my_app-1.0.pth {tmp_path}/here\n
+dist {SITE} other 1.0
+  file other/__init__.py x = 1
+""", tmp_path)
+    metadata = requested(tmp_path, "my_app")
+    (metadata / "direct_url.json").write_text(
+        json.dumps({"url": (tmp_path / "here").as_uri(), "dir_info": {"editable": True}}))
+    if modules == "by their list":
+        (metadata / "top_level.txt").write_text("my_app\n")
+    told = report(cohabit, tmp_path / "env", code=0)
+    assert [order["verdict"] for order in told["orders"]] == ["sound"] and told["findings"] == []
+    (tmp_path / "here").rename(tmp_path / "there")
+    told = report(cohabit, tmp_path / "env", code=1)
+    assert [(order["imports"], order["verdict"]) for order in told["orders"]] == [(["my_app"], "unsound")]
+    lost = next(finding for finding in told["findings"] if finding["code"] == "FI002")
+    assert lost["severity"] == "error" and str(tmp_path / "here") in lost["headline"]
+    told = report(cohabit, tmp_path / "env", "--imports", "other", code=0)
+    assert [(one["code"], one["severity"]) for one in told["findings"]] == [("FI002", "warning")]
+
+
+def test_a_python_that_does_not_start_imports_nothing(cohabit: str, world: Path) -> None:
+    (world / "env/lib/python3.11/encodings").mkdir()
+    for name in ("__init__", "aliases", "utf_8"):
+        (world / f"env/lib/python3.11/encodings/{name}.py").write_text("")
+    told = report(cohabit, world / "env", "--imports", "random", PYTHONHOME=str(world), code=1)
+    assert [one["code"] for one in told["findings"] if one["severity"] == "error"] == ["EV004"]
+    assert [order["verdict"] for order in told["orders"]] == ["unsound"]
+    for variables in ({}, {"PYTHONHOME": str(world / "env")}):
+        told = report(cohabit, world / "env", "--imports", "random", code=0, **variables)
+        assert [order["verdict"] for order in told["orders"]] == ["sound"]
+
+
+GENERATED = """\
+from google.protobuf import descriptor_pool as _descriptor_pool
+from google.protobuf import runtime_version as _runtime_version
+_runtime_version.ValidateProtobufRuntimeVersion(
+    _runtime_version.Domain.PUBLIC,
+    {major},
+    29,
+    0,
+    '',
+    'hello.proto'
+)
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'')
+"""
+
+
+@pytest.mark.parametrize("major, verdict", [(6, "unsound"), (5, "sound")])
+def test_generated_code_of_the_program_itself(major: int, verdict: str, cohabit: str, tmp_path: Path) -> None:
+    casefile.build_world(f"""program env/bin/python3
+file env/lib/python3.11/os.py
+dist {SITE} protobuf 5.29.6
+  file google/protobuf/__init__.py
+  file google/protobuf/descriptor_pool.py def Default():\\n    return unknown\\nunknown = open("x")\\n
+  file google/protobuf/runtime_version.py class Domain: PUBLIC = 1\\ndef ValidateProtobufRuntimeVersion(*of): pass\\n
+dist {SITE} user 1.0
+  requires protobuf>=5
+file app/app.py import hello_pb2
+file app/unused_pb2.py x
+""", tmp_path)
+    (tmp_path / "app" / "hello_pb2.py").write_text(GENERATED.format(major=major))
+    (tmp_path / "app" / "unused_pb2.py").write_text(GENERATED.format(major=7))
+    told = report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=int(major == 6))
+    assert [order["verdict"] for order in told["orders"]] == [verdict]
+    findings = [finding for finding in told["findings"] if finding["code"] == "PY006"]
+    assert len(findings) == (major == 6)
+    for finding in findings:
+        assert finding["headline"].startswith("hello_pb2.py does not go with protobuf 5.29.6")
+        assert finding["place"]["file"].endswith("hello_pb2.py") and finding["place"]["line"] == 3
+        commands = [one["command"] for one in finding["help"]]
+        assert [command and command.split()[-1] for command in commands] == ["'protobuf>=6.29.0'", None]
+    with (requested(tmp_path, "user") / "METADATA").open("a") as metadata:
+        metadata.write("Requires-Dist: protobuf<6\n")
+    told = report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=int(major == 6))
+    for finding in [finding for finding in told["findings"] if finding["code"] == "PY006"]:
+        assert [one["command"] for one in finding["help"]] == [None]
+
+
 # --- hostile names
 
 def test_names_cannot_forge_lines_or_move_the_cursor(cohabit: str, world: Path) -> None:

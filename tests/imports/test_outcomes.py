@@ -4,6 +4,8 @@ What they try: errors that the program takes and what it does then, handlers tha
 work than is followed."""
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -173,6 +175,147 @@ except Exception:
 if not found:
     import m_gone
 """,
+    "goes on without": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+HAS = m_gone is not None
+try:
+    import m_gone as other
+    HAS_OTHER = True
+except ImportError:
+    HAS_OTHER = False
+def read(text):
+    if m_gone is not None and m_gone.ready:
+        return m_gone.read(text)
+    if HAS_OTHER:
+        raise RuntimeError("not here")
+    return text
+if read("x") != "x" or HAS:
+    import m_gone.never
+""",
+    "refuses where somebody waits for it": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+def read(text):
+    if m_gone is None:
+        raise RuntimeError("install it")
+def other():
+    try:
+        return m_gone.read
+    except AttributeError:
+        return None
+try:
+    read("x")
+except RuntimeError:
+    pass
+if other():
+    import m_gone.never
+""",
+    "refuses for another reason": """\
+import sys
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+def read(text):
+    if not text or m_gone is None:
+        return
+    raise RuntimeError("not here")
+if len(sys.argv) < 2 or m_gone is None:
+    sys.exit(0)
+read("x")
+""",
+    "brought by something else in the end": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+if m_gone is None:
+    import json as m_gone
+m_gone.dumps(1)
+""",
+}
+
+# Fail by what they do instead of the module that is not there.
+LACK = {
+    "None is used": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+def main():
+    print(m_gone.load("x"))
+main()
+""",
+    "None is called": """\
+try:
+    from m_gone import wrap
+except ImportError:
+    wrap = None
+@wrap
+def main():
+    pass
+""",
+    "a base of None": """\
+m = None
+try:
+    import m_gone
+    m = m_gone
+except ImportError:
+    pass
+class Net(m.Module):
+    pass
+""",
+    "a refusal of its own": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+def main():
+    if m_gone is None:
+        raise RuntimeError("install x[cli]")
+main()
+""",
+    "a refusal by a flag": """\
+HAS_GONE = False
+try:
+    import m_gone
+    HAS_GONE = True
+except ImportError:
+    pass
+class App:
+    def __init__(self, name):
+        if name and not HAS_GONE:
+            raise ValueError("no")
+App("x")
+""",
+    "a refusal behind else": """\
+try:
+    import m_gone
+except ImportError:
+    HAS_GONE = False
+else:
+    HAS_GONE = True
+def main():
+    if HAS_GONE:
+        return 0
+    else:
+        raise LookupError("no")
+main()
+""",
+    "the end of the process": """\
+import sys
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+if m_gone is None:
+    sys.exit("install it")
+""",
 }
 
 # Fail by the module that is not there.
@@ -253,6 +396,41 @@ def test_ends_well(name: str, cohabit: str, tmp_path: Path) -> None:
     check_ends_well(WELL[name], tmp_path, cohabit)
 
 
+@pytest.mark.parametrize("name", LACK)
+def test_fails_for_want_of_a_module(name: str, cohabit: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(LACK[name])
+    real = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    plan_file = tmp_path / "plan.json"
+    done = subprocess.run([cohabit, "doctor", sys.executable, "app.py", "--plan", plan_file], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60)
+    assert (real.returncode, done.returncode) == (1, 1), real.stderr + done.stdout
+    failure = json.loads(plan_file.read_text())["failure"]
+    assert failure["error"].removeprefix("SystemExit: ") == real.stderr.rstrip().split("\n")[-1]
+    assert "No module named 'm_gone'" in done.stdout and "install what provides the module m_gone" in done.stdout
+
+
 @pytest.mark.parametrize("name", FAILS)
 def test_fails(name: str, cohabit: str, tmp_path: Path) -> None:
     check_fails(FAILS[name], tmp_path, cohabit)
+
+
+@pytest.mark.parametrize("name, text", [
+    ("sitecustomize.py", "import sys\nsys.exit('not here')\n"),
+    ("sitecustomize.py", "raise SystemExit(3)\n"),
+    ("sitecustomize.py", "import m_gone\n"),
+    ("sitecustomize.py", "raise ValueError(1)\n"),
+    ("early.pth", "import sys; sys.exit(4)\n"),
+    ("early.pth", "import m_gone\nimport sys; sys.exit(5)\n"),
+])
+def test_what_start_up_ends(name: str, text: str, cohabit: str, tmp_path: Path) -> None:
+    """site takes the errors of what it runs, but not the end of the process."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    next((tmp_path / "env" / "lib").glob("python*/site-packages")).joinpath(name).write_text(text)
+    real = subprocess.run([python, "-c", "import json"], capture_output=True, timeout=60)
+    plan_file = tmp_path / "plan.json"
+    subprocess.run([cohabit, "doctor", python, "--imports", "json", "--plan", plan_file], capture_output=True, timeout=60)
+    failure = json.loads(plan_file.read_text())["failure"]
+    assert (failure is not None) == (real.returncode != 0)
+    if failure:
+        assert failure["error"].startswith("SystemExit")

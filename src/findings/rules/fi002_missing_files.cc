@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 
+#include "base/addresses.h"
 #include "base/paths.h"
+#include "base/rows.h"
 #include "facts/python/requirement.h"
 #include "findings/expected.h"
 #include "findings/rules/rules.h"
@@ -83,7 +85,41 @@ Finding describe(const EnvironmentCase& examined, uint32_t index, const Loss& lo
   const std::vector<std::string> examples = examples_of(loss);
   if (loss.files == 1) finding.headline += ": " + examples.front();
   finding.reach.files = loss.packages;
+  for (const std::string& package : loss.packages)
+    finding.broken.push_back(package + "/__init__.py");
   add_reinstall(finding, examined, distribution, examples, loss.files, "install it again");
+  return finding;
+}
+
+// Where a project's modules would be, as setuptools tells them, else by its name.
+std::vector<std::string> modules_of_project(const EnvironmentCase& examined,
+                                            const Distribution& one, const std::string& project) {
+  constexpr uint64_t kLargestList = 1 << 20;
+  std::vector<std::string> files;
+  const std::string told =
+      examined.tree.read_text(one.metadata + "/top_level.txt", kLargestList).value_or("");
+  for (const std::string_view line : split(told, '\n'))
+    if (!line.empty()) files.push_back(fmt::format("{}/{}/__init__.py", project, line));
+  if (!files.empty()) return files;
+  std::string module = normal_name(one.name);
+  std::replace(module.begin(), module.end(), '-', '_');
+  return {fmt::format("{}/{}/__init__.py", project, module)};
+}
+
+// A project that is installed in place (its direct_url.json says where) and is not there any more.
+std::optional<Finding> describe_project(const EnvironmentCase& examined, const Distribution& one) {
+  const auto project = one.editable.empty() ? std::nullopt : path_of_address(one.editable);
+  if (!project || examined.tree.stat(*project)) return std::nullopt;
+  Finding finding;
+  finding.certainty = Certainty::kObserved;
+  finding.severity = Severity::kError;
+  finding.headline =
+      fmt::format("{} is installed in place from {}, which is not there", label(one), *project);
+  finding.broken = modules_of_project(examined, one, *project);
+  finding.libraries.push_back(library_of(one, one.metadata));
+  finding.evidence.push_back(
+      fact("file", "the place stands in", one.metadata + "/direct_url.json"));
+  finding.help.push_back({"install it again from where it is now", "", Safety::kManual});
   return finding;
 }
 
@@ -96,6 +132,8 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
   }
   std::vector<Finding> findings;
   for (const auto& [index, loss] : losses) findings.push_back(describe(examined, index, loss));
+  for (const Distribution& one : examined.all())
+    if (auto finding = describe_project(examined, one)) findings.push_back(std::move(*finding));
   return findings;
 }
 
@@ -153,7 +191,8 @@ const Rule kFi002 = {
     "  gone; a warning if other Python files or libraries are; else a note. Compiled files, "
     "scripts "
     "and\n"
-    "  tests do not count.",
+    "  tests do not count. And projects that are installed in place from a directory that is gone: "
+    "an error.",
     "  An import ends with ModuleNotFoundError, or later with a library that cannot be opened.",
     "  An interrupted installation; another distribution that was removed took common files with "
     "it.",

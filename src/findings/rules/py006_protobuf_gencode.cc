@@ -28,21 +28,27 @@ struct Runtime {
   std::function<bool(const std::string&)> has;  // "google/protobuf/internal/builder": a module?
 };
 
-std::optional<Runtime> find_runtime(const EnvironmentCase& examined) {
+std::optional<Runtime> find_runtime(const Tree& tree, const Distributions& distributions) {
   Runtime runtime;
-  runtime.distribution = examined.distributions.find("protobuf");
+  runtime.distribution = distributions.find("protobuf");
   if (!runtime.distribution) return std::nullopt;
   const auto version = PythonVersion::parse(runtime.distribution->version);
   if (!version) return std::nullopt;
   runtime.version = *version;
+  runtime.is_native = !runtime.distribution->native_files.empty();
+  runtime.has = [&tree, site = runtime.distribution->site + "/"](const std::string& path) {
+    return tree.stat(site + path + ".py") || tree.stat(site + path);
+  };
+  return runtime;
+}
+
+std::optional<Runtime> find_runtime(const EnvironmentCase& examined) {
+  std::optional<Runtime> runtime = find_runtime(examined.tree, examined.distributions);
+  if (!runtime) return runtime;
   const auto& variables = examined.options.variables;
   const auto asked = variables.find("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION");
-  runtime.in_python = asked != variables.end() && asked->second == "python";
-  runtime.is_native = !runtime.distribution->native_files.empty() && !runtime.in_python;
-  const std::string site = runtime.distribution->site + "/";
-  runtime.has = [&examined, site](const std::string& path) {
-    return examined.tree.stat(site + path + ".py") || examined.tree.stat(site + path);
-  };
+  runtime->in_python = asked != variables.end() && asked->second == "python";
+  runtime->is_native &= !runtime->in_python;
   return runtime;
 }
 
@@ -243,7 +249,8 @@ bool excludes(const PackageRequirement& requirement, const Range& range) {
   };
   std::vector<PythonVersion> releases;
   if (range.least) releases.push_back(*range.least);
-  for (const Series& series : {Series{3, 0, 20}, {4, 21, 25}, {5, 26, 29}, {6, 30, 40}})
+  for (const Series& series :
+       {Series{3, 0, 20}, {4, 21, 25}, {5, 26, 29}, {6, 30, 33}, {7, 34, 60}})
     for (int minor = series.first; minor <= series.last; minor++)
       for (int patch = 0; patch < 10; patch++)
         if (series.major > 3 || minor < 20 || patch < 4)  // 3.20.3 is the last of them
@@ -360,8 +367,87 @@ std::vector<Finding> judge_all(const EnvironmentCase& examined,
   return findings;
 }
 
-std::vector<Finding> check(const EnvironmentCase& examined) {
+std::vector<Finding> check_environment(const EnvironmentCase& examined) {
   return judge_all(examined, find_runtime(examined), {});
+}
+
+// The line of the check of versions, which is what raises.
+uint32_t line_of_check(std::string_view text) {
+  const size_t at = text.find("ValidateProtobufRuntimeVersion(");
+  if (at == text.npos) return 0;
+  return 1 + static_cast<uint32_t>(std::count(text.begin(), text.begin() + at, '\n'));
+}
+
+// Which implementation the process has taken, by the extension that it loads.
+bool loads_native_runtime(const python::Plan& plan) {
+  for (const python::PlannedModule& module : plan.modules)
+    if (module.name == "google._upb._message" || module.name == "google.protobuf.pyext._message")
+      return true;
+  return false;
+}
+
+// The requirement for a protobuf of this range that nobody here excludes; empty: somebody does.
+std::string requirement_of(const Distributions& distributions, const Range& range) {
+  if (range.is_empty()) return "";
+  VersionSpecifiers wanted = range.specifiers();
+  for (const Distribution& one : distributions.all())
+    for (const std::string& text : wishes_of(one).texts) {
+      const auto requirement = PackageRequirement::parse(text);
+      if (requirement->marker.find("extra") != std::string::npos) continue;
+      if (excludes(*requirement, range)) return "";
+      wanted.add(requirement->specifiers);
+    }
+  return wanted.takes_nothing() ? "" : "protobuf" + wanted.text();
+}
+
+// The code of the program itself, which no distribution brings, as far as this process imports it.
+std::vector<Finding> check_own_code(const Case& examined) {
+  if (!examined.plan || !examined.distributions) return {};
+  const Tree& tree = examined.process.simulation().images().tree();
+  std::vector<std::pair<std::string, Module>> refused;
+  Finding finding;
+  std::optional<Runtime> runtime;
+  for (const python::PlannedModule& module : examined.plan->modules) {
+    if (!module.path.ends_with("_pb2.py") || module.path == examined.plan->failure_file) continue;
+    if (!runtime) runtime = find_runtime(tree, *examined.distributions);
+    if (!runtime) return {};
+    runtime->is_native = loads_native_runtime(*examined.plan);
+    runtime->in_python = !runtime->is_native;
+    if (is_below(module.path, runtime->distribution->site) ||
+        !examined.distributions->owners(module.path).empty())
+      continue;
+    const auto text = tree.read_text(module.path, kMaxModule);
+    if (!text || text->find("AddSerializedFile(") == text->npos) continue;
+    Module read = read_module(*runtime, *text);
+    if (read.refusal.empty()) continue;
+    if (refused.empty()) finding.place = {module.path, line_of_check(*text)};
+    refused.emplace_back(module.path, std::move(read));
+  }
+  if (refused.empty()) return {};
+  Range range;
+  finding.severity = Severity::kError;
+  finding.headline = fmt::format("{} does not go with {}: this generated code {}",
+                                 last_part(refused.front().first), label(*runtime->distribution),
+                                 refused.front().second.refusal);
+  constexpr size_t kShown = 5;
+  for (const auto& [path, module] : refused) {
+    range.add(module.range);
+    if (finding.libraries.size() == kShown) continue;
+    finding.libraries.push_back({path, "", ""});
+    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, module.refusal), path));
+  }
+  finding.libraries.push_back(
+      library_of(*runtime->distribution, runtime->distribution->site + "/google/protobuf"));
+  const std::string wanted = requirement_of(*examined.distributions, range);
+  if (!wanted.empty())
+    finding.help.push_back({"install a protobuf that it takes",
+                            installer_command(examined.trace.start.program, *examined.distributions,
+                                              "install", {wanted}),
+                            Safety::kUnsafe});
+  finding.help.push_back({fmt::format("{}generate it again, with the protoc of {}",
+                                      wanted.empty() ? "" : "or ", label(*runtime->distribution)),
+                          "", Safety::kManual});
+  return {std::move(finding)};
 }
 
 }  // namespace
@@ -380,10 +466,11 @@ const Rule kPy006 = {
     "  Modules *_pb2.py that import what the installed runtime lacks, that name a later version "
     "than "
     "it,\n"
-    "  or that create descriptors in the way the C runtimes since 4.21 refuse. A warning if these "
-    "are "
-    "less\n"
-    "  than half of a distribution's modules, or if it requires protobuf for extras only.",
+    "  or that create descriptors in the way the C runtimes since 4.21 refuse: of distributions, "
+    "and "
+    "of\n"
+    "  the program itself those that it imports. A warning if these are less than half of a\n"
+    "  distribution's modules, or if it requires protobuf for extras only.",
     "  The import ends with `cannot import name 'builder'`, `Descriptors cannot be created "
     "directly` "
     "or\n"
@@ -394,8 +481,8 @@ const Rule kPy006 = {
     "  Without known imports a module that nothing imports counts as any other. With\n"
     "  PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python nothing refuses descriptors that are created "
     "directly.",
-    nullptr,
-    check,
+    check_own_code,
+    check_environment,
 };
 
 }  // namespace cohabit::rules

@@ -19,6 +19,7 @@ extern const Rule kCu105;  // libdevice not found
 extern const Rule kEv001;  // variable that nobody reads
 extern const Rule kEv002;  // variables that contradict each other
 extern const Rule kEv003;  // variable set too late
+extern const Rule kEv004;  // PYTHONHOME without a library
 extern const Rule kFi001;  // overwritten files
 extern const Rule kFi002;  // missing files
 extern const Rule kFi003;  // changed files
