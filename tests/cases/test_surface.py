@@ -387,8 +387,8 @@ file app/unused_pb2.py x
         assert finding["place"]["file"].endswith("hello_pb2.py") and finding["place"]["line"] == 3
         commands = [one["command"] for one in finding["help"]]
         assert [command and command.split()[-1] for command in commands] == ["'protobuf>=6.29.0'", None]
-    with (requested(tmp_path, "user") / "METADATA").open("a") as metadata:
-        metadata.write("Requires-Dist: protobuf<6\n")
+    metadata = requested(tmp_path, "user") / "METADATA"
+    metadata.write_text(metadata.read_text().replace("protobuf>=5", "protobuf<6"))
     told = report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=int(major == 6))
     for finding in [finding for finding in told["findings"] if finding["code"] == "PY006"]:
         assert [one["command"] for one in finding["help"]] == [None]
