@@ -343,6 +343,8 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
       };
       if (any_class(static_cast<Class*>(value), names_it)) return true;
       if (!type->module && (type->name == "type" || type->name == "object")) return true;
+      // No metaclass can be made of one of these.
+      if (!type->module && builtin_class(type->name) == type) return false;
       const Class* meta = known_metaclass(static_cast<Class*>(value));
       if (!meta) return std::nullopt;
       if (!meta->module) return builtin("type");
@@ -707,9 +709,11 @@ Ref Interpreter::call(Ref callee, const Arguments& arguments) {
       return call_opaque(static_cast<Opaque*>(callee), arguments);
     default:
       if (!callee->lacking) return opaque_;
-      return raise_lacking(callee, "TypeError",
-                           fmt::format("'{}' object is not callable",
-                                       callee->type == Type::kNone ? "NoneType" : "bool"));
+      return raise_lacking(
+          callee, "TypeError",
+          fmt::format("'{}' object is not callable", callee->type == Type::kNone   ? "NoneType"
+                                                     : callee->type == Type::kBool ? "bool"
+                                                                                   : "int"));
   }
 }
 

@@ -30,7 +30,13 @@ Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
     for (Ref type : manager->arguments->items)
       if (const auto* known = as<Class>(type, Type::kClass)) errors.push_back(known->name);
     const Catching catching(*this, std::move(errors));
-    return suppress(go_on(opaque()), manager->arguments);
+    const Flow flow = go_on(opaque());
+    std::optional<Raised> caught = raised_;
+    if (caught) caught->failed_import = raised_is("ImportError");
+    const Flow after = suppress(flow, manager->arguments);
+    if (flow == Flow::kRaise && after == Flow::kNext && caught)
+      note_lacking(*caught, statement.body, {});
+    return after;
   }
   if (!manager->of->module) return go_on(manager);
   if (Iterator* generator = by_contextlib ? generator_of(manager) : nullptr)

@@ -361,7 +361,7 @@ Ref Interpreter::evaluate_unary(const Expr& expression) {
   if (!value) return nullptr;
   if (expression.op == Operator::kNot) {
     const auto decided = truth(value);
-    return decided ? doubt(boolean(!*decided), value) : opaque_;
+    return decided ? follows_lacking(doubt(boolean(!*decided), value), value) : opaque_;
   }
   if (Int* number = as<Int>(value, Type::kInt)) {
     if (expression.op == Operator::kMinus) return integer(-number->value);
@@ -428,7 +428,10 @@ Ref Interpreter::evaluate_compare(const Expr& expression) {
     const auto decided = compare_by_methods(expression.operators[i], left, right);
     if (raised_) return nullptr;
     doubted |= left->doubted || right->doubted;
-    if (decided && !*decided) return doubted ? doubt(false_) : false_;
+    const Value* lacking = left->lacking ? left : right;
+    const bool is_last = decided && (!*decided || expression.operators.size() == 1);
+    if (is_last)
+      return follows_lacking(doubted ? doubt(boolean(*decided)) : boolean(*decided), lacking);
     sure &= decided.has_value();
     left = right;
   }

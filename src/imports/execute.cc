@@ -161,7 +161,9 @@ Flow Interpreter::execute(const Stmt& statement) {
     case StmtKind::kReturn:
       frames_.back().returned =
           statement.exprs.empty() || !statement.exprs[0] ? none_ : evaluate(*statement.exprs[0]);
-      return frames_.back().returned ? Flow::kReturn : Flow::kRaise;
+      if (!frames_.back().returned) return Flow::kRaise;
+      frames_.back().returned = returned_for_lack(frames_.back().returned);
+      return Flow::kReturn;
     case StmtKind::kRaise:
       return execute_raise(statement);
     case StmtKind::kAssert: {
@@ -383,7 +385,7 @@ Flow Interpreter::execute_if(const Stmt& statement) {
   if (decided && condition->doubted) return execute_in_doubt(statement, *decided);
   if (decided) {
     const VersionCheck check(*this, *statement.exprs[0]);
-    const BehindLacking behind(*this, lacking_in(*statement.exprs[0], *decided));
+    const BehindLacking behind(*this, lacking_in(*statement.exprs[0], condition));
     return execute(*decided ? statement.body : statement.orelse);
   }
   guesses_++;
@@ -923,6 +925,9 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
   }
   raised.declared = checks_version();
   note_refusal(raised);
+  if (const auto* exit = as<Instance>(raised.value, Type::kInstance);
+      exit && exit->arguments && !exit->arguments->items.empty())
+    note_status(raised, exit->arguments->items[0]);
   raised.in_import = is_importing();
   raised_ = std::move(raised);
   return raise_if_expected();

@@ -75,6 +75,7 @@ class Interpreter {
   }
   Arena& arena() { return arena_; }
   Ref none() { return none_; }
+  Ref none_for(const std::string& missing);  // a module, which the program may want (lacking.cc)
   Ref boolean(bool value) { return value ? true_ : false_; }
   Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
   // The same as something that may be another one; what is neither a number nor a text stays.
@@ -351,11 +352,16 @@ class Interpreter {
     bool is_behind_;
   };
   struct Lacking {
-    const Raised* error;  // of lacked_
+    const Raised* error;  // of lacks_
     const Scope* scope;
   };
+  bool in_doubt() const;
+  Ref lacking_copy(Ref value, const Raised* error);
   void note_lacking(const Raised& caught, Block attempted, Block handler);
-  const Raised* lacking_in(const Expr& condition, bool truth);
+  const Raised* lacking_in(const Expr& condition, Ref value);
+  Ref follows_lacking(Ref answer, const Value* because);
+  Ref returned_for_lack(Ref value);
+  void note_status(Raised& raised, const Value* status) const;
   Ref raise_lacking(const Value* value, std::string_view builtin, std::string message);
 
   // execute.cc
@@ -663,9 +669,10 @@ class Interpreter {
   std::deque<Arguments> call_arguments_;  // of the calls that run, outermost first; then spare ones
   size_t calls_ = 0;
   std::optional<Raised> raised_;
-  std::optional<Raised> ended_;                      // by what the process is over
-  std::vector<Raised> handling_;                     // for a bare raise
-  std::unordered_map<const Value*, Raised> lacked_;  // what is lacking, and why
+  std::optional<Raised> ended_;   // by what the process is over
+  std::vector<Raised> handling_;  // for a bare raise
+  std::deque<Raised> lacks_;      // failed imports that have left something
+  std::unordered_map<const Value*, const Raised*> lacked_;  // of values that are lacking
   std::vector<Lacking> behind_lacking_;
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   // The outermost names of packages whose modules may have been given any name.

@@ -1,10 +1,13 @@
 // What a program of the user goes on with where an import has failed: `yaml = None`, `HAS_TORCH =
-// False`. Who uses that in place of the module, or refuses to work because of it, fails for want of
-// the module.
+// False`, `return 1`. Who uses that in place of the module, or refuses to work because of it, fails
+// for want of the module.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "imports/interpreter.h"
+#include "imports/module_name.h"
 
 namespace cohabit::python {
 
@@ -17,60 +20,98 @@ Interpreter::BehindLacking::~BehindLacking() {
   if (is_behind_) in_.behind_lacking_.pop_back();
 }
 
+bool Interpreter::in_doubt() const {
+  return std::any_of(frames_.begin(), frames_.end(),
+                     [](const Frame& frame) { return frame.doubt.any(); });
+}
+
+Ref Interpreter::lacking_copy(Ref value, const Raised* error) {
+  Ref copy = value->type == Type::kNone ? make<Value>(Type::kNone)
+                                        : make<Int>(value->type, static_cast<Int*>(value)->value);
+  copy->lacking = true;
+  lacked_.emplace(copy, error);
+  return copy;
+}
+
 // Names that the handler gives None or a truth value, and those that have kept such a value because
 // the import came before what would have replaced it.
 void Interpreter::note_lacking(const Raised& caught, Block attempted, Block handler) {
-  if (!started_ || !caught.failed_import || caught.doubted || frames_.back().doubt.any() ||
+  if (!started_ || !caught.failed_import || caught.doubted || in_doubt() ||
       !is_own_code(current_module()))
     return;
+  const Raised* error = &lacks_.emplace_back(caught);
   const auto note = [&](const BlockFacts::Place& place) {
     Ref value = value_at(place);
-    if (!value || value->doubted || value->lacking ||
-        (value->type != Type::kNone && value->type != Type::kBool))
-      return;
-    Ref left = value->type == Type::kNone ? make<Value>(Type::kNone)
-                                          : make<Int>(Type::kBool, static_cast<Int*>(value)->value);
-    left->lacking = true;
-    lacked_.emplace(left, caught);
-    set_at(place, left);
+    const bool is_left = value && !value->doubted && !value->lacking &&
+                         (value->type == Type::kNone || value->type == Type::kBool);
+    if (is_left) set_at(place, lacking_copy(value, error));
   };
   for (const auto& [place, given] : blocks_.of(handler).assigned)
     if (given) note(place);
-  for (const auto& [place, given] : blocks_.of(attempted).assigned)
+  const BlockFacts& undone = blocks_.of(attempted);
+  for (const auto& [place, given] : undone.assigned)
     if (Ref value = value_at(place); value && !is_constant(given, value)) note(place);
+  for (const Stmt* statement : undone.imports)
+    for (const Alias& alias : statement->aliases)
+      note({top_of(alias.bound.empty() ? alias.name : alias.bound), {}});
 }
 
-// The failed import by which a condition has this truth, if it is that alone.
-const Raised* Interpreter::lacking_in(const Expr& condition, bool truth) {
-  if (lacked_.empty()) return nullptr;
-  switch (condition.kind) {
-    case ExprKind::kName:
-    case ExprKind::kAttribute: {
-      Ref value = value_named(condition);
-      return value && value->lacking ? &lacked_.at(value) : nullptr;
-    }
-    case ExprKind::kUnary:
-      return lacking_in(*condition.items[0], !truth);
-    case ExprKind::kBool:
-      // Each of the others has its part in it otherwise.
-      if (truth != (condition.op == Operator::kAnd)) return nullptr;
-      break;
-    case ExprKind::kCompare:
-      break;
-    default:
-      return nullptr;
+// What find_spec says of a module that is not there.
+Ref Interpreter::none_for(const std::string& missing) {
+  if (!started_ || in_doubt() || !is_own_code(current_module())) return none_;
+  raise("ModuleNotFoundError", fmt::format("No module named '{}'", missing));
+  Raised error = *raised_;
+  clear_raised();
+  error.failed_import = true;
+  return lacking_copy(none_, &lacks_.emplace_back(std::move(error)));
+}
+
+// The failed import by which a condition has this value, if it is that alone.
+const Raised* Interpreter::lacking_in(const Expr& condition, Ref value) {
+  if (value->lacking) return lacked_.at(value);
+  if (lacked_.empty() || condition.kind != ExprKind::kBool) return nullptr;
+  // Each of the others has its part in it otherwise.
+  if (truth(value) != (condition.op == Operator::kAnd)) return nullptr;
+  for (const Expr* item : condition.items) {
+    const Expr* name = item;
+    while (name->kind == ExprKind::kUnary || name->kind == ExprKind::kCompare)
+      name = name->items[0];
+    Ref part = value_named(*name);
+    if (part && part->lacking) return lacked_.at(part);
   }
-  for (const Expr* item : condition.items)
-    if (const Raised* error = lacking_in(*item, truth)) return error;
   return nullptr;
 }
 
+// The answer to whether what is lacking is there.
+Ref Interpreter::follows_lacking(Ref answer, const Value* because) {
+  if (!because->lacking || answer->lacking || answer->doubted || answer->type != Type::kBool)
+    return answer;
+  return lacking_copy(answer, lacked_.at(because));
+}
+
+// `except ImportError: return 1`, and the same behind `if yaml is None:`.
+Ref Interpreter::returned_for_lack(Ref value) {
+  const bool tells = value->type == Type::kNone || value->type == Type::kBool ||
+                     (value->type == Type::kInt && static_cast<Int*>(value)->value != 0);
+  if (!tells || value->doubted || value->lacking) return value;
+  const Raised* behind = behind_here();
+  if (!behind || !behind->failed_import || behind->doubted || in_doubt() ||
+      !is_own_code(current_module()))
+    return value;
+  return lacking_copy(value, &lacks_.emplace_back(*behind));
+}
+
+// `sys.exit(main())`
+void Interpreter::note_status(Raised& raised, const Value* status) const {
+  if (!status || !status->lacking || in_doubt()) return;
+  raised.cause = text_of_error(*lacked_.at(status));
+  raised.for_import = true;
+}
+
 Ref Interpreter::raise_lacking(const Value* value, std::string_view builtin, std::string message) {
-  if (std::any_of(frames_.begin(), frames_.end(),
-                  [](const Frame& frame) { return frame.doubt.any(); }))
-    return opaque_;
+  if (in_doubt()) return opaque_;
   raise_certain(builtin, std::move(message));
-  raised_->cause = text_of_error(lacked_.at(value));
+  raised_->cause = text_of_error(*lacked_.at(value));
   raised_->for_import = true;
   return nullptr;
 }

@@ -83,7 +83,7 @@ constexpr std::string_view kInternalTypes[] = {
     "Distribution", "Requirement", "SpecifierSet",
     "PathFinder",   "CFuncPtr",    "Executor",
     "Future",       "EventLoop",   "coroutine",
-    "EntryPoint",   "EntryPoints"};
+    "EntryPoint",   "EntryPoints", "GenericAlias"};
 
 }  // namespace
 
@@ -202,6 +202,8 @@ void Interpreter::install_values(Module* module) {
     for (const std::string& suffix : finder_.extension_suffixes())
       suffixes->items.push_back(string(suffix));
     names["EXTENSION_SUFFIXES"] = suffixes;
+  } else if (module->spec.name == "types") {
+    if (python.minor >= 9) names["GenericAlias"] = builtin_class("GenericAlias");
   } else if (module->spec.name == "importlib.metadata") {
     names["PackageNotFoundError"] = builtin_class("PackageNotFoundError");
   } else if (module->spec.name == "sys") {
