@@ -176,13 +176,18 @@ if not found:
     import m_gone
 """,
     "a function for each class": """\
-from functools import singledispatch
-@singledispatch
-def shape(value): return ()
+from types import GenericAlias
+def register(cls, func=None):
+    if isinstance(cls, type) and not isinstance(cls, GenericAlias):
+        if func is None:
+            return lambda f: register(cls, f)
+    else:
+        func = cls
+    return func
 class Sized:
     def __new__(cls, *of):
         import m_gone
-@shape.register(Sized)
+@register(Sized)
 def _(value): return 1
 if isinstance(Sized, dict): import m_gone
 """,
