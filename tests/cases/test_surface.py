@@ -392,6 +392,9 @@ file app/unused_pb2.py x
     told = report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=int(major == 6))
     for finding in [finding for finding in told["findings"] if finding["code"] == "PY006"]:
         assert [one["command"] for one in finding["help"]] == [None]
+    # A runtime that the program brings itself is its own affair.
+    shutil.copytree(tmp_path / SITE / "google", tmp_path / "app" / "google")
+    assert report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=0)["findings"] == []
 
 
 # --- hostile names

@@ -378,12 +378,21 @@ uint32_t line_of_check(std::string_view text) {
   return 1 + static_cast<uint32_t>(std::count(text.begin(), text.begin() + at, '\n'));
 }
 
-// Which implementation the process has taken, by the extension that it loads.
-bool loads_native_runtime(const python::Plan& plan) {
-  for (const python::PlannedModule& module : plan.modules)
-    if (module.name == "google._upb._message" || module.name == "google.protobuf.pyext._message")
-      return true;
-  return false;
+// The installed runtime as this process takes it, by the extension that it loads; nothing: it takes
+// another, or none.
+std::optional<Runtime> find_loaded_runtime(const Tree& tree, const Case& examined) {
+  std::optional<Runtime> runtime = find_runtime(tree, *examined.distributions);
+  if (!runtime) return runtime;
+  bool is_loaded = false;
+  runtime->is_native = false;
+  for (const python::PlannedModule& module : examined.plan->modules) {
+    is_loaded |=
+        module.name == "google.protobuf" && is_below(module.path, runtime->distribution->site);
+    runtime->is_native |=
+        module.name == "google._upb._message" || module.name == "google.protobuf.pyext._message";
+  }
+  runtime->in_python = !runtime->is_native;
+  return is_loaded ? runtime : std::nullopt;
 }
 
 // The requirement for a protobuf of this range that nobody here excludes; empty: somebody does.
@@ -409,10 +418,8 @@ std::vector<Finding> check_own_code(const Case& examined) {
   std::optional<Runtime> runtime;
   for (const python::PlannedModule& module : examined.plan->modules) {
     if (!module.path.ends_with("_pb2.py") || module.path == examined.plan->failure_file) continue;
-    if (!runtime) runtime = find_runtime(tree, *examined.distributions);
+    if (!runtime) runtime = find_loaded_runtime(tree, examined);
     if (!runtime) return {};
-    runtime->is_native = loads_native_runtime(*examined.plan);
-    runtime->in_python = !runtime->is_native;
     if (is_below(module.path, runtime->distribution->site) ||
         !examined.distributions->owners(module.path).empty())
       continue;
