@@ -171,12 +171,14 @@ Flow Interpreter::execute(const Stmt& statement) {
       if (!value) return Flow::kRaise;
       if (truth(value) != std::optional<bool>(false)) return Flow::kNext;
       const VersionCheck check(*this, *statement.exprs[0]);
-      if (!expects("AssertionError") && !checks_version()) return Flow::kNext;
+      if (!expects("AssertionError") && !checks_version() && (!value->lacking || in_doubt()))
+        return Flow::kNext;
       const bool explained = statement.exprs.size() > 1 && statement.exprs[1];
       Ref message = explained ? evaluate(*statement.exprs[1]) : nullptr;
       if (explained && !message) return Flow::kRaise;
       raise("AssertionError", std::string(message ? display(message).value_or("") : ""));
       raised_->declared = checks_version();
+      note_lack(*raised_, value);
       return Flow::kRaise;
     }
     case StmtKind::kDelete:
@@ -927,7 +929,7 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
   note_refusal(raised);
   if (const auto* exit = as<Instance>(raised.value, Type::kInstance);
       exit && exit->arguments && !exit->arguments->items.empty())
-    note_status(raised, exit->arguments->items[0]);
+    note_lack(raised, exit->arguments->items[0]);
   raised.in_import = is_importing();
   raised_ = std::move(raised);
   return raise_if_expected();

@@ -361,7 +361,7 @@ class Interpreter {
   const Raised* lacking_in(const Expr& condition, Ref value);
   Ref follows_lacking(Ref answer, const Value* because);
   Ref returned_for_lack(Ref value);
-  void note_status(Raised& raised, const Value* status) const;
+  void note_lack(Raised& raised, const Value* value) const;
   Ref raise_lacking(const Value* value, std::string_view builtin, std::string message);
 
   // execute.cc

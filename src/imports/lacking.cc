@@ -101,10 +101,10 @@ Ref Interpreter::returned_for_lack(Ref value) {
   return lacking_copy(value, &lacks_.emplace_back(*behind));
 }
 
-// `sys.exit(main())`
-void Interpreter::note_status(Raised& raised, const Value* status) const {
-  if (!status || !status->lacking || in_doubt()) return;
-  raised.cause = text_of_error(*lacked_.at(status));
+// `sys.exit(main())`, `assert yaml is not None`
+void Interpreter::note_lack(Raised& raised, const Value* value) const {
+  if (!value || !value->lacking || in_doubt()) return;
+  raised.cause = text_of_error(*lacked_.at(value));
   raised.for_import = true;
 }
 

@@ -1103,7 +1103,7 @@ Ref Interpreter::raise_exit(Ref status) {
     value->names["code"] = tells ? status : none_;
   }
   note_refusal(*raised_);
-  note_status(*raised_, status);
+  note_lack(*raised_, status);
   return nullptr;
 }
 

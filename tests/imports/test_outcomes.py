@@ -517,6 +517,16 @@ print(pick())
 
 # Fail by what they do instead of the module that is not there.
 LACK = {
+    "an assertion": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+def read(text):
+    assert m_gone is not None, "install it"
+    return m_gone.read(text)
+read("x")
+""",
     "None is used": """\
 try:
     import m_gone
