@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/rows.h"
 #include "base/say.h"
+#include "report/printable.h"
 
 namespace cohabit {
 namespace {
@@ -82,7 +84,11 @@ bool wants_colour() {
 
 int exit_code_of(const Result<int>& result) {
   if (result) return *result;
-  say("cohabit: {}\n", result.error().message);
+  // Some have several lines; names in them may have anything.
+  std::string text;
+  for (const std::string_view line : split(result.error().message, '\n'))
+    text.append(text.empty() ? "" : "\n").append(report::printable(line));
+  say("cohabit: {}\n", text);
   return 2;
 }
 

@@ -742,6 +742,9 @@ bool Interpreter::is_own_exit() {
 }
 
 void Interpreter::conclude() {
+  if (const std::string& name = finder_.interpreter().implementation; name != "CPython")
+    plan_.problems.push_back(
+        name + " has other modules of its own: its imports are followed as those of CPython are");
   if (exhausted())
     plan_.problems.push_back("the program asks for more work on import than the plan may do");
   const std::optional<Raised> end = ended_ ? ended_ : raised_;

@@ -348,6 +348,15 @@ def test_a_python_that_does_not_start_imports_nothing(cohabit: str, world: Path)
         assert [order["verdict"] for order in told["orders"]] == ["sound"]
 
 
+def test_another_implementation_is_not_judged_as_cpython(cohabit: str, world: Path) -> None:
+    for name, verdict in (("CPython", "sound"), ("PyPy", "unknown")):
+        (world / "env" / "pyvenv.cfg").write_text(
+            f"home = {world}/env/bin\nimplementation = {name}\nversion_info = 3.11.7\n")
+        told = report(cohabit, world / "env", "--imports", "random", code=0)
+        assert [order["verdict"] for order in told["orders"]] == [verdict]
+        assert any("PyPy has other modules" in one for one in told["unknowns"]) == (name == "PyPy")
+
+
 GENERATED = """\
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
@@ -413,6 +422,13 @@ def test_names_cannot_forge_lines_or_move_the_cursor(cohabit: str, world: Path) 
     assert len(commands) == 2  # PY302 and PY007
     for form in ("json", "sarif"):
         json.loads(run(cohabit, "doctor", world / "env", app / "app.py", "--format", form).stdout)
+
+
+def test_errors_cannot_move_the_cursor(cohabit: str, world: Path) -> None:
+    for words in (["doctor", "nowhere\x1b]0;z\x07"], ["doctor", world / "env", "no\x1b[2Japp.py"],
+                  ["doctor", world / "env", "--replay", "no\x1b[2Jtrace"], ["fix", "no\x1b[2Jwhere"]):
+        done = run(cohabit, *words, cwd=world, code=2)
+        assert "no" in done.stderr and "\x1b" not in done.stderr and "\x07" not in done.stderr
 
 
 def test_bytes_that_are_no_text(cohabit: str, world: Path) -> None:
