@@ -13,6 +13,7 @@
 #include "base/rows.h"
 #include "facts/elf/object.h"
 #include "facts/python/entry_points.h"
+#include "facts/python/listed_modules.h"
 #include "facts/python/requirement.h"
 #include "findings/environment.h"
 #include "imports/finder.h"
@@ -297,18 +298,12 @@ bool is_only_libraries(const InstalledFiles& files, uint32_t distribution) {
 // project that is gone the name is all that is left.
 std::vector<std::string> editable_modules(const World& world, const Distribution& one) {
   std::vector<std::string> modules;
-  const std::string told =
-      world.tree.read_text(one.metadata + "/top_level.txt", kLargestText).value_or("");
-  for (const std::string_view line : split(told, '\n'))
-    if (is_module(line, '.') && line[0] != '_' && modules.size() < kMostInNamespaces)
-      modules.emplace_back(line);
+  for (std::string& name : listed_modules(world.tree, one))
+    if (is_module(name, '.') && name[0] != '_' && modules.size() < kMostInNamespaces)
+      modules.push_back(std::move(name));
   const auto project = path_of_address(one.editable);
   if (!modules.empty() || !project) return modules;
-  if (!world.tree.stat(*project)) {
-    std::string module = normal_name(one.name);
-    std::replace(module.begin(), module.end(), '-', '_');
-    return {module};
-  }
+  if (!world.tree.stat(*project)) return {module_named_as(one)};
   for (const char* below : {"", "/src", "/python", "/lib"})
     for (const std::string& name : world.tree.list(*project + below)) {
       const std::string path = fmt::format("{}{}/{}", *project, below, name);

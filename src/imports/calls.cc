@@ -343,8 +343,12 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
       };
       if (any_class(static_cast<Class*>(value), names_it)) return true;
       if (!type->module && (type->name == "type" || type->name == "object")) return true;
-      // No metaclass can be made of one of these.
-      if (!type->module && builtin_class(type->name) == type) return false;
+      // No metaclass can be made of one of these. What `list[int]` gives is known as the class.
+      if (!type->module && builtin_class(type->name) == type) {
+        const auto* known = static_cast<Class*>(value);
+        const bool is_generic = !known->module || class_attribute(known, "__class_getitem__");
+        return type->name == "GenericAlias" && is_generic ? std::nullopt : std::optional(false);
+      }
       const Class* meta = known_metaclass(static_cast<Class*>(value));
       if (!meta) return std::nullopt;
       if (!meta->module) return builtin("type");
@@ -511,6 +515,13 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(object);
       Ref value = instance_attribute(instance, name, raised);
+      // What a property raises so, the class's own __getattr__ is asked for.
+      if (!value && *raised && raised_is("AttributeError") &&
+          class_attribute(instance->of, "__getattr__")) {
+        clear_raised();
+        *raised = false;
+        return opaque_;
+      }
       if (value || *raised) return value;
       if (!instance->of->module)
         if (Ref method = method_of(instance->of->name, name, instance)) return method;
@@ -581,6 +592,10 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
 Ref Interpreter::attribute(Ref object, std::string_view name) {
   bool raised = false;
   Ref value = find_attribute(object, name, &raised);
+  if (value && value->lacking) {
+    const Module* owner = as<Module>(object, Type::kModule);
+    return owner && !owner->open ? value : plainly(value);
+  }
   if (value || raised) return value;
   Module* of_module = as<Module>(object, Type::kModule);
   // What a module's __getattr__ says of such names is not asked.
@@ -726,6 +741,7 @@ Ref Interpreter::call_model(const Model& model, const Arguments& arguments) {
     let_out_code(arguments);
     if (model.self && model.self->type == Type::kInstance) let_out(model.self);
   }
+  if (result && model.self) result = plainly(result);  // an item of what is called
   if (!result || !doubted) return result;
   // A match of a regular expression, made of the text.
   if (auto* match = as<Instance>(result, Type::kInstance); match && match->of->name == "Match")

@@ -22,6 +22,9 @@ Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
     return execute_with(statement, first + 2);
   };
   auto* manager = as<Instance>(context, Type::kInstance);
+  // What the exit of one that waits takes is not followed.
+  std::optional<Early> early;
+  if (statement.is_async) early.emplace(*this);
   if (!manager)  // a path: importlib.resources.path
     return go_on(context->type == Type::kPath ? context : opaque());
   const bool by_contextlib = manager->of->module && manager->of->module->spec.name == "contextlib";
@@ -35,7 +38,7 @@ Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
     if (caught) caught->failed_import = raised_is("ImportError");
     const Flow after = suppress(flow, manager->arguments);
     if (flow == Flow::kRaise && after == Flow::kNext && caught)
-      note_lacking(*caught, statement.body, {});
+      mark_left_values(*caught, statement.body, {});
     return after;
   }
   if (!manager->of->module) return go_on(manager);

@@ -147,7 +147,8 @@ Ref Interpreter::evaluate(const Expr& expression) {
         return evaluate_slice(object, *expression.items[1]);
       Ref key = evaluate(*expression.items[1]);
       Ref value = key ? subscript(object, key) : nullptr;
-      return value && (key->doubted || object->doubted) ? doubt(value) : value;
+      if (!value) return nullptr;
+      return key->doubted || object->doubted ? doubt(value) : plainly(value);
     }
     case ExprKind::kCall:
       return evaluate_call(expression);
@@ -282,7 +283,8 @@ bool Interpreter::is_known_to_be_unbound(std::string_view name) {
 }
 
 Ref Interpreter::evaluate_name(const Expr& expression) {
-  if (Ref value = find_name(expression.text)) return value;
+  if (Ref value = find_name(expression.text))
+    return value->lacking && current_module()->open ? plainly(value) : value;
   if (is_known_to_be_unbound(expression.text))
     return raise("NameError", fmt::format("name '{}' is not defined", expression.text));
   Module* module = current_module();
@@ -930,6 +932,8 @@ Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   inner->owner = scope()->owner;
   inner->self = scope()->self;
   frames_.push_back({inner.get(), frames_.back().line});
+  std::optional<Early> early;
+  if (expression.kind == ExprKind::kGenerator) early.emplace(*this);
   const bool fine = comprehend(expression, 0, result, dict);
   frames_.pop_back();
   if (!fine) return nullptr;

@@ -745,6 +745,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
       if (handler_matches(handler) == std::optional<bool>(false)) continue;
       Raised caught = *raised_;
       caught.failed_import = raised_is("ImportError");
+      caught.doubted |= caught.failed_import && is_own_code(current_module()) && may_come(caught);
       raised_.reset();
       if (!handler.name.empty()) bind(handler.name, caught.value ? caught.value : opaque());
       handling_.push_back(caught);
@@ -757,7 +758,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
       flow = execute(handler.body);
       frames_.back().doubt.raised = doubted;
       handling_.pop_back();
-      if (flow == Flow::kNext) note_lacking(caught, statement.body, handler.body);
+      if (flow == Flow::kNext) mark_left_values(caught, statement.body, handler.body);
       break;
     }
   } else if (flow == Flow::kNext && !statement.orelse.empty()) {
@@ -928,7 +929,7 @@ Flow Interpreter::execute_raise(const Stmt& statement) {
   raised.declared = checks_version();
   note_refusal(raised);
   if (const auto* exit = as<Instance>(raised.value, Type::kInstance);
-      exit && exit->arguments && !exit->arguments->items.empty())
+      exit && exit->of->name == "SystemExit" && exit->arguments && !exit->arguments->items.empty())
     note_lack(raised, exit->arguments->items[0]);
   raised.in_import = is_importing();
   raised_ = std::move(raised);
@@ -943,8 +944,8 @@ bool Interpreter::handles_here() const {
 // The error that is handled here, or that has left what the branch that runs was chosen by.
 const Raised* Interpreter::behind_here() const {
   if (handles_here()) return &handling_.back();
-  const bool is_lacking =
-      !behind_lacking_.empty() && behind_lacking_.back().scope == frames_.back().scope;
+  const bool is_lacking = !behind_lacking_.empty() &&
+                          behind_lacking_.back().scope == frames_.back().scope && !in_doubt();
   return is_lacking ? behind_lacking_.back().error : nullptr;
 }
 

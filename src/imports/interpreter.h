@@ -75,7 +75,8 @@ class Interpreter {
   }
   Arena& arena() { return arena_; }
   Ref none() { return none_; }
-  Ref none_for(const std::string& missing);  // a module, which the program may want (lacking.cc)
+  Ref none_for_missing(
+      const std::string& missing);  // a module, which the program may want (lacking.cc)
   Ref boolean(bool value) { return value ? true_ : false_; }
   Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
   // The same as something that may be another one; what is neither a number nor a text stays.
@@ -146,6 +147,18 @@ class Interpreter {
 
   // What the generated __init__ of the instance's data class does.
   bool fill_data_class(Instance* instance, const Arguments& arguments);
+
+  // What is asked for later, or only in part, or elsewhere runs at once here (items of generator
+  // expressions, tasks): while it lives, what fails may not do so.
+  class Early {
+   public:
+    explicit Early(Interpreter& in) : in_(in) { in.early_++; }
+    Early(const Early&) = delete;
+    ~Early() { in_.early_--; }
+
+   private:
+    Interpreter& in_;
+  };
 
   // --- exceptions
   Ref raise(std::string_view builtin, std::string message);           // always null
@@ -356,8 +369,10 @@ class Interpreter {
     const Scope* scope;
   };
   bool in_doubt() const;
+  bool may_come(const Raised& failed);
+  Ref plainly(Ref value);
   Ref lacking_copy(Ref value, const Raised* error);
-  void note_lacking(const Raised& caught, Block attempted, Block handler);
+  void mark_left_values(const Raised& caught, Block attempted, Block handler);
   const Raised* lacking_in(const Expr& condition, Ref value);
   Ref follows_lacking(Ref answer, const Value* because);
   Ref returned_for_lack(Ref value);
@@ -615,6 +630,7 @@ class Interpreter {
   std::vector<std::string> search_of(Ref parent, std::string_view name);
   const Syntax* parse(const std::string& path);
   const Syntax* parse_text(std::string_view code);
+  bool ends_start(uint64_t guesses);
   void start_up();
   void run_program();
   void add_shell_names(Module* module);
@@ -674,6 +690,7 @@ class Interpreter {
   std::deque<Raised> lacks_;      // failed imports that have left something
   std::unordered_map<const Value*, const Raised*> lacked_;  // of values that are lacking
   std::vector<Lacking> behind_lacking_;
+  int early_ = 0;                                              // see Early
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   // The outermost names of packages whose modules may have been given any name.
   std::unordered_set<std::string_view> loose_packages_;

@@ -289,7 +289,7 @@ Flow Interpreter::execute_for(const Stmt& statement) {
   const Taker take = [&](Ref item) {
     if (rounds++ >= kMostRounds) return Flow::kBreak;
     frames_.back().doubt.left_round = false;
-    return assign(*statement.exprs[0], item) ? execute(statement.body) : Flow::kRaise;
+    return assign(*statement.exprs[0], plainly(item)) ? execute(statement.body) : Flow::kRaise;
   };
   Iterator* iterator = as<Iterator>(iterable, Type::kIterator);
   if (iterator && iterator->is_generator()) {

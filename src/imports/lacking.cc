@@ -21,8 +21,24 @@ Interpreter::BehindLacking::~BehindLacking() {
 }
 
 bool Interpreter::in_doubt() const {
-  return std::any_of(frames_.begin(), frames_.end(),
-                     [](const Frame& frame) { return frame.doubt.any(); });
+  return early_ > 0 || std::any_of(frames_.begin(), frames_.end(),
+                                   [](const Frame& frame) { return frame.doubt.any(); });
+}
+
+// Whether the module may be there after all: the program has written it, or installed something.
+bool Interpreter::may_come(const Raised& failed) {
+  constexpr std::string_view kNotFound = "No module named '";
+  if (!failed.message.starts_with(kNotFound)) return false;
+  const std::string_view name = std::string_view(failed.message).substr(kNotFound.size());
+  return !may_be_elsewhere(top_of(name.substr(0, name.find('\'')))).empty();
+}
+
+// Where something else may have put another value in its place.
+Ref Interpreter::plainly(Ref value) {
+  if (!value->lacking) return value;
+  if (value->type == Type::kNone) return none_;
+  const int64_t number = static_cast<Int*>(value)->value;
+  return value->type == Type::kBool ? boolean(number != 0) : integer(number);
 }
 
 Ref Interpreter::lacking_copy(Ref value, const Raised* error) {
@@ -35,9 +51,9 @@ Ref Interpreter::lacking_copy(Ref value, const Raised* error) {
 
 // Names that the handler gives None or a truth value, and those that have kept such a value because
 // the import came before what would have replaced it.
-void Interpreter::note_lacking(const Raised& caught, Block attempted, Block handler) {
+void Interpreter::mark_left_values(const Raised& caught, Block attempted, Block handler) {
   if (!started_ || !caught.failed_import || caught.doubted || in_doubt() ||
-      !is_own_code(current_module()))
+      !is_own_code(current_module()) || may_come(caught))
     return;
   const Raised* error = &lacks_.emplace_back(caught);
   const auto note = [&](const BlockFacts::Place& place) {
@@ -57,8 +73,10 @@ void Interpreter::note_lacking(const Raised& caught, Block attempted, Block hand
 }
 
 // What find_spec says of a module that is not there.
-Ref Interpreter::none_for(const std::string& missing) {
-  if (!started_ || in_doubt() || !is_own_code(current_module())) return none_;
+Ref Interpreter::none_for_missing(const std::string& missing) {
+  if (!started_ || !is_own_code(current_module())) return none_;
+  if (!may_be_elsewhere(top_of(missing)).empty()) return opaque_;
+  if (in_doubt()) return none_;
   raise("ModuleNotFoundError", fmt::format("No module named '{}'", missing));
   Raised error = *raised_;
   clear_raised();
@@ -66,7 +84,7 @@ Ref Interpreter::none_for(const std::string& missing) {
   return lacking_copy(none_, &lacks_.emplace_back(std::move(error)));
 }
 
-// The failed import by which a condition has this value, if it is that alone.
+// The failed import without which a condition would not have this value.
 const Raised* Interpreter::lacking_in(const Expr& condition, Ref value) {
   if (value->lacking) return lacked_.at(value);
   if (lacked_.empty() || condition.kind != ExprKind::kBool) return nullptr;
@@ -76,13 +94,14 @@ const Raised* Interpreter::lacking_in(const Expr& condition, Ref value) {
     const Expr* name = item;
     while (name->kind == ExprKind::kUnary || name->kind == ExprKind::kCompare)
       name = name->items[0];
-    Ref part = value_named(*name);
+    const bool is_name = name->kind == ExprKind::kName && !current_module()->open;
+    Ref part = is_name ? find_name(name->text) : nullptr;
     if (part && part->lacking) return lacked_.at(part);
   }
   return nullptr;
 }
 
-// The answer to whether what is lacking is there.
+// What is asked of something that is lacking: whether it is there, mostly.
 Ref Interpreter::follows_lacking(Ref answer, const Value* because) {
   if (!because->lacking || answer->lacking || answer->doubted || answer->type != Type::kBool)
     return answer;
@@ -98,7 +117,7 @@ Ref Interpreter::returned_for_lack(Ref value) {
   if (!behind || !behind->failed_import || behind->doubted || in_doubt() ||
       !is_own_code(current_module()))
     return value;
-  return lacking_copy(value, &lacks_.emplace_back(*behind));
+  return lacking_copy(value, handles_here() ? &lacks_.emplace_back(*behind) : behind);
 }
 
 // `sys.exit(main())`, `assert yaml is not None`

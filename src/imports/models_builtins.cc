@@ -344,6 +344,7 @@ Ref model_chain_of(I& in, Ref, const A& a) {
 Ref model_map(I& in, Ref, const A& a) {
   const auto items = in.elements(a.get(1));
   if (!items || !a.get(0)) return in.opaque();
+  const I::Early early(in);
   auto* result = in.list({});
   for (Ref item : *items) {
     const A one(in.arena(), {item});
@@ -358,6 +359,7 @@ Ref model_map(I& in, Ref, const A& a) {
 Ref model_filter(I& in, Ref, const A& a) {
   const auto items = in.elements(a.get(1));
   if (!items || !a.get(0)) return in.opaque();
+  const I::Early early(in);
   auto* result = in.list({});
   for (Ref item : *items) {
     Ref keep = item;

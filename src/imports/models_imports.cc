@@ -102,10 +102,10 @@ Ref find_spec(I& in, Ref, const A& a) {
   }
   const auto spec = in.find_spec(*full);
   if (!spec) {
-    if (!in.raised()) return in.none_for(*full);
+    if (!in.raised()) return in.none_for_missing(*full);
     if (in.raised_is("ModuleNotFoundError") && full->find('.') == std::string::npos)
       in.clear_raised();
-    return in.raised() ? nullptr : in.none_for(*full);
+    return in.raised() ? nullptr : in.none_for_missing(*full);
   }
   return described(in, *spec);
 }

@@ -95,11 +95,13 @@ Ref loop_run(I& in, Ref, const A& a) {
 }
 
 Ref create_task(I& in, Ref, const A& a) {
+  const I::Early early(in);
   Ref result = awaited(in, a.get(0, "coro"));
   return result ? future_of(in, result) : nullptr;
 }
 
 Ref gather(I& in, Ref, const A& a) {
+  const I::Early early(in);
   Sequence* results = in.list({});
   for (Ref one : a.positional) {
     Ref result = awaited(in, one);
@@ -112,6 +114,7 @@ Ref gather(I& in, Ref, const A& a) {
 
 // to_thread(function, *args, **kwargs); run_in_executor(executor, function, *args)
 Ref to_thread(I& in, Ref, const A& a) {
+  const I::Early early(in);
   Arguments rest(in.arena());
   rest.add(a, 1);
   Ref result = a.get(0) ? in.call(a.get(0), rest) : in.opaque();

@@ -129,7 +129,7 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
     if (const ModelRow* start = find_model(name, "__init__"))
       type->names["__init__"] = make<Model>(start->name, start->function);
   }
-  for (const char* name : {"ModuleType", "CFuncPtr"})
+  for (const char* name : {"ModuleType", "CFuncPtr", "GenericAlias"})
     static_cast<Class*>(internal_[name])->open = true;
   path_finder_ = instance_of("PathFinder");
   meta_path_->items.push_back(path_finder_);
@@ -511,7 +511,7 @@ bool are_unknown_alike(Ref a, Ref b) {
 // Whether storing tells nothing new: the value is there, or an unknown one takes the place of its
 // like, or its key is not known where others are not.
 bool is_known_item(const Dict* dict, Ref key, Ref value) {
-  if (!is_key(key)) return dict->open;
+  if (!is_key(key)) return dict->open && (!dict->variables_of || dict->variables_of->open);
   const Ref before = dict->items.get(key);
   return before && (before == value || are_unknown_alike(before, value));
 }
@@ -584,6 +584,15 @@ std::optional<std::string_view> Interpreter::display(Ref value) {
 
 // --- running
 
+// Whether what has been raised since there were so many guesses ends the process: site takes other
+// errors. What only a guess has led to is told.
+bool Interpreter::ends_start(uint64_t guesses) {
+  if (!raised_is("SystemExit")) return false;
+  if (guesses == guesses_ && !raised_->doubted) return true;
+  plan_.undecided.push_back({raised_->file, raised_->line, "start-up may end the process here"});
+  return false;
+}
+
 void Interpreter::start_up() {
   // The modules that site and the codecs need; io, abc and the like are frozen or built in, but
   // their sources say the same.
@@ -628,14 +637,16 @@ void Interpreter::start_up() {
     auto syntax = std::make_unique<Syntax>(line.code);
     module->syntax = syntax.get();
     made_.push_back(std::move(syntax));
+    const uint64_t guesses = guesses_;
     if (module->syntax->errors().empty() && run_file(module)) continue;
-    if (raised_is("SystemExit")) return;  // site takes other errors
+    if (ends_start(guesses)) return;
     clear_raised();
     given_up = line.file;
   }
   for (const char* name : {"sitecustomize", "usercustomize"}) {
+    const uint64_t guesses = guesses_;
     if (import_dotted(name)) continue;
-    if (raised_is("SystemExit")) return;
+    if (ends_start(guesses)) return;
     clear_raised();
   }
 }

@@ -51,7 +51,7 @@ enum class Type : uint8_t {
 struct Value {
   Type type;
   bool doubted = false;  // a number or text that another branch may have made another one
-  bool lacking = false;  // None or a truth value that stands for what could not be imported
+  bool lacking = false;  // None, a truth value or a status that a failed import has left
   explicit Value(Type kind) : type(kind) {}
   Value(const Value&) = delete;
 };

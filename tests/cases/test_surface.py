@@ -334,6 +334,10 @@ dist {SITE} other 1.0
     assert lost["severity"] == "error" and str(tmp_path / "here") in lost["headline"]
     told = report(cohabit, tmp_path / "env", "--imports", "other", code=0)
     assert [(one["code"], one["severity"]) for one in told["findings"]] == [("FI002", "warning")]
+    (tmp_path / SITE / "__editable__.my_app-1.0.pth").write_text(f"{tmp_path}/there\n")
+    told = report(cohabit, tmp_path / "env", code=0)
+    assert [order["verdict"] for order in told["orders"]] == ["sound"]
+    assert [(one["code"], one["severity"]) for one in told["findings"] if one["code"] == "FI002"] == [("FI002", "note")]
 
 
 def test_a_python_that_does_not_start_imports_nothing(cohabit: str, world: Path) -> None:
@@ -357,6 +361,15 @@ def test_another_implementation_is_not_judged_as_cpython(cohabit: str, world: Pa
         assert any("PyPy has other modules" in one for one in told["unknowns"]) == (name == "PyPy")
 
 
+RUNTIME = """\
+class Domain:
+    PUBLIC = 1
+class VersionError(Exception):
+    pass
+def ValidateProtobufRuntimeVersion(domain, major, *rest):
+    if major > 5:
+        raise VersionError(major)
+"""
 GENERATED = """\
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
@@ -379,12 +392,13 @@ file env/lib/python3.11/os.py
 dist {SITE} protobuf 5.29.6
   file google/protobuf/__init__.py
   file google/protobuf/descriptor_pool.py def Default():\\n    return unknown\\nunknown = open("x")\\n
-  file google/protobuf/runtime_version.py class Domain: PUBLIC = 1\\ndef ValidateProtobufRuntimeVersion(*of): pass\\n
+  file google/protobuf/runtime_version.py x
 dist {SITE} user 1.0
   requires protobuf>=5
 file app/app.py import hello_pb2
 file app/unused_pb2.py x
 """, tmp_path)
+    (tmp_path / SITE / "google/protobuf/runtime_version.py").write_text(RUNTIME)
     (tmp_path / "app" / "hello_pb2.py").write_text(GENERATED.format(major=major))
     (tmp_path / "app" / "unused_pb2.py").write_text(GENERATED.format(major=7))
     told = report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=int(major == 6))
@@ -403,7 +417,9 @@ file app/unused_pb2.py x
         assert [one["command"] for one in finding["help"]] == [None]
     # A runtime that the program brings itself is its own affair.
     shutil.copytree(tmp_path / SITE / "google", tmp_path / "app" / "google")
-    assert report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=0)["findings"] == []
+    (tmp_path / "app/google/protobuf/runtime_version.py").write_text(RUNTIME.replace("5", "7"))
+    told = report(cohabit, tmp_path / "env", tmp_path / "app" / "app.py", code=0)
+    assert not [finding for finding in told["findings"] if finding["code"] == "PY006"]
 
 
 # --- hostile names

@@ -513,6 +513,123 @@ def pick():
     raise RuntimeError("none")
 print(pick())
 """,
+    "written before it is looked for": """\
+import importlib.util
+if importlib.util.find_spec("m_made") is None:
+    with open("m_made.py", "w") as file:
+        file.write("x = 1")
+importlib.invalidate_caches()
+if importlib.util.find_spec("m_made") is None:
+    raise SystemExit("could not make it")
+""",
+    "written before it is imported": """\
+open("m_made.py", "w").write("x = 1")
+try:
+    import m_made
+except ImportError:
+    m_made = None
+m_made.x
+""",
+    "in a directory that is not known": """\
+import os, sys, tempfile
+place = tempfile.mkdtemp()
+open(os.path.join(place, "m_made.py"), "w").write("x = 1")
+sys.path.insert(0, place)
+try:
+    import m_made
+except ImportError:
+    raise RuntimeError("not there")
+""",
+    "items that nobody asks for": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+import itertools
+lazy = (m_gone.load(x) for x in [1, 2])
+mapped = map(lambda x: m_gone.load(x), [1, 2])
+kept = filter(lambda x: m_gone.keep(x), [1, 2])
+first = next(m_gone.load(x) if x > 1 else 0 for x in [1, 2])
+if not any(x == 1 or m_gone.load(x) for x in [1, 2]):
+    import m_gone.never
+list(itertools.islice((x if x < 2 else m_gone.load(x) for x in [1, 2]), 1))
+""",
+    "tasks": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+import asyncio
+async def work():
+    m_gone.load(1)
+class Taking:
+    async def __aenter__(self): return self
+    async def __aexit__(self, *of): return True
+async def main():
+    await asyncio.gather(work(), return_exceptions=True)
+    task = asyncio.create_task(work())
+    async with Taking():
+        m_gone.load(2)
+    await asyncio.wait([task])
+    task.exception()
+asyncio.run(main())
+""",
+    "settings that something else fills": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+import json, random
+settings = {"m": m_gone, "n": m_gone}
+settings.update(json.loads(open("cfg.json").read()) if random.random() > 2 else {"m": "x"})
+settings["m"].upper()
+settings[random.choice("nn")] = "x"
+settings["n"].upper()
+class Own:
+    m = m_gone
+    def __init__(self, given): self.__dict__.update(given)
+Own({"m": "x"}).m.upper()
+""",
+    "one object for all": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+from functools import lru_cache
+class Settings:
+    def __init__(self): self.engine = m_gone
+@lru_cache
+def settings(): return Settings()
+settings().engine = "x"
+settings().engine.upper()
+""",
+    "a property and what stands behind it": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+class Own:
+    @property
+    def loader(self): return m_gone.Loader
+    def __getattr__(self, name): return 5
+if Own().loader != 5:
+    import m_gone.never
+""",
+    "what list[int] is": """\
+import queue, types
+if not isinstance(list[int], types.GenericAlias): import m_gone
+if not isinstance(queue.Queue[int], types.GenericAlias): import m_gone
+if types.GenericAlias(list, (int,)).__origin__ is not list: import m_gone
+""",
+    "names by another way": """\
+try:
+    import m_gone
+except ImportError:
+    m_gone = None
+import random
+globals()[random.choice(["m_gone"])] = "x"
+m_gone.upper()
+""",
 }
 
 # Fail by what they do instead of the module that is not there.
@@ -682,20 +799,6 @@ def optional(name):
 g = optional("m_gone")
 g.run()
 """,
-    "a field of an object": """\
-try:
-    import m_gone
-except ImportError:
-    m_gone = None
-from dataclasses import dataclass, field
-@dataclass
-class C:
-    m: object = field(default_factory=lambda: m_gone)
-    def go(self): return self.m.go()
-c = C()
-print(c.m)
-c.go()
-""",
     "an annotation": """\
 try:
     import m_gone
@@ -819,6 +922,7 @@ def test_fails(name: str, cohabit: str, tmp_path: Path) -> None:
     ("sitecustomize.py", "raise SystemExit(3)\n"),
     ("sitecustomize.py", "import m_gone\n"),
     ("sitecustomize.py", "raise ValueError(1)\n"),
+    ("sitecustomize.py", "import os, sys\\ndef f():\\n    if os.getpid() > 0: return\\n    sys.exit(1)\\nf()\\n"),
     ("early.pth", "import sys; sys.exit(4)\n"),
     ("early.pth", "import m_gone\nimport sys; sys.exit(5)\n"),
 ])

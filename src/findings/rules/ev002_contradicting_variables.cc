@@ -8,9 +8,8 @@
 //   documentation, "GPU memory allocation");
 // - transformers 3 and 4 take torch if USE_TF does not ask for TensorFlow, and TensorFlow if
 //   USE_TORCH does not ask for torch (utils/import_utils.py);
-// - who looks for a CUDA toolkit asks one of two names first: CuPy CUDA_PATH
-// (cupy/_environment.py),
-//   torch CUDA_HOME (torch/utils/cpp_extension.py).
+// - who looks for a CUDA toolkit asks one of two names first: CuPy CUDA_PATH (_environment.py of
+//   cupy), torch CUDA_HOME (utils/cpp_extension.py of torch).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "findings/rules/rules.h"
 
 namespace cohabit::rules {
@@ -9,8 +10,9 @@ namespace {
 // in an archive has no files to look at.
 bool has_library(const Tree& tree, const Interpreter& python, const std::string& home) {
   for (const char* library : {"lib", "lib64"}) {
+    // Its name: python3.13t of a build without a global lock.
     const std::string directory =
-        fmt::format("{}/{}/python{}.{}", home, library, python.major, python.minor);
+        fmt::format("{}/{}/{}", home, library, last_part(python.standard_library));
     if (tree.stat(directory + "/encodings") ||
         tree.stat(fmt::format("{}/{}/python{}{}.zip", home, library, python.major, python.minor)))
       return true;
@@ -23,7 +25,8 @@ std::vector<Finding> check(const EnvironmentCase& examined) {
   if (set == examined.options.variables.end()) return {};
   const std::string home = set->second.substr(0, set->second.find(':'));
   const Interpreter& python = examined.interpreter;
-  if (home.empty() || python.standard_library.empty() || has_library(examined.tree, python, home))
+  if (home.empty() || python.standard_library.empty() || python.implementation != "CPython" ||
+      has_library(examined.tree, python, home))
     return {};
   Finding finding;
   finding.severity = Severity::kError;

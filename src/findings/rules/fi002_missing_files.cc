@@ -8,7 +8,7 @@
 
 #include "base/addresses.h"
 #include "base/paths.h"
-#include "base/rows.h"
+#include "facts/python/listed_modules.h"
 #include "facts/python/requirement.h"
 #include "findings/expected.h"
 #include "findings/rules/rules.h"
@@ -91,31 +91,28 @@ Finding describe(const EnvironmentCase& examined, uint32_t index, const Loss& lo
   return finding;
 }
 
-// Where a project's modules would be, as setuptools tells them, else by its name.
-std::vector<std::string> modules_of_project(const EnvironmentCase& examined,
-                                            const Distribution& one, const std::string& project) {
-  constexpr uint64_t kLargestList = 1 << 20;
-  std::vector<std::string> files;
-  const std::string told =
-      examined.tree.read_text(one.metadata + "/top_level.txt", kLargestList).value_or("");
-  for (const std::string_view line : split(told, '\n'))
-    if (!line.empty()) files.push_back(fmt::format("{}/{}/__init__.py", project, line));
-  if (!files.empty()) return files;
-  std::string module = normal_name(one.name);
-  std::replace(module.begin(), module.end(), '-', '_');
-  return {fmt::format("{}/{}/__init__.py", project, module)};
-}
-
 // A project that is installed in place (its direct_url.json says where) and is not there any more.
 std::optional<Finding> describe_project(const EnvironmentCase& examined, const Distribution& one) {
   const auto project = one.editable.empty() ? std::nullopt : path_of_address(one.editable);
   if (!project || examined.tree.stat(*project)) return std::nullopt;
+  std::vector<std::string> modules = listed_modules(examined.tree, one);
+  if (modules.empty()) modules.push_back(module_named_as(one));
+  // Somebody may have led the way to where they are now.
+  const auto is_found = [&](const std::string& module) {
+    const auto& path = examined.interpreter.module_path;
+    return std::any_of(path.begin(), path.end(), [&](const std::string& directory) {
+      return examined.tree.stat(directory + "/" + module) ||
+             examined.tree.stat(directory + "/" + module + ".py");
+    });
+  };
   Finding finding;
   finding.certainty = Certainty::kObserved;
-  finding.severity = Severity::kError;
+  finding.severity =
+      std::all_of(modules.begin(), modules.end(), is_found) ? Severity::kNote : Severity::kError;
   finding.headline =
       fmt::format("{} is installed in place from {}, which is not there", label(one), *project);
-  finding.broken = modules_of_project(examined, one, *project);
+  for (const std::string& module : modules)
+    finding.broken.push_back(fmt::format("{}/{}/__init__.py", *project, module));
   finding.libraries.push_back(library_of(one, one.metadata));
   finding.evidence.push_back(
       fact("file", "the place stands in", one.metadata + "/direct_url.json"));

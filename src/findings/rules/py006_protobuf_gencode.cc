@@ -131,6 +131,10 @@ std::optional<PythonVersion> came_with(std::string_view module) {
   return std::nullopt;
 }
 
+std::string is_for(const PythonVersion& version) {
+  return fmt::format("is for {} or later", version.text());
+}
+
 // What one generated module takes, and why the runtime refuses it; empty: it does not.
 struct Module {
   Range range;
@@ -159,7 +163,7 @@ Module read_module(const Runtime& runtime, std::string_view text) {
   module.range.add({version, false, false});
   if (!module.refusal.empty()) return module;
   if (version && runtime.version < *version)
-    module.refusal = fmt::format("is for {} or later", version->text());
+    module.refusal = is_for(*version);
   else if (module.range.below_four && runtime.is_native && runtime.version.release().front() >= 4)
     module.refusal = "creates descriptors directly, which this runtime refuses";
   return module;
@@ -378,21 +382,12 @@ uint32_t line_of_check(std::string_view text) {
   return 1 + static_cast<uint32_t>(std::count(text.begin(), text.begin() + at, '\n'));
 }
 
-// The installed runtime as this process takes it, by the extension that it loads; nothing: it takes
-// another, or none.
-std::optional<Runtime> find_loaded_runtime(const Tree& tree, const Case& examined) {
-  std::optional<Runtime> runtime = find_runtime(tree, *examined.distributions);
-  if (!runtime) return runtime;
-  bool is_loaded = false;
-  runtime->is_native = false;
-  for (const python::PlannedModule& module : examined.plan->modules) {
-    is_loaded |=
-        module.name == "google.protobuf" && is_below(module.path, runtime->distribution->site);
-    runtime->is_native |=
-        module.name == "google._upb._message" || module.name == "google.protobuf.pyext._message";
-  }
-  runtime->in_python = !runtime->is_native;
-  return is_loaded ? runtime : std::nullopt;
+// Whether the runtime has refused what this process imports, and nobody expects it to.
+bool is_refused(const python::Plan& plan) {
+  return std::any_of(plan.raises.begin(), plan.raises.end(), [](const python::Undecided& raised) {
+    return raised.file.ends_with("/google/protobuf/runtime_version.py") &&
+           raised.what.starts_with("VersionError");
+  });
 }
 
 // The requirement for a protobuf of this range that nobody here excludes; empty: somebody does.
@@ -402,7 +397,7 @@ std::string requirement_of(const Distributions& distributions, const Range& rang
   for (const Distribution& one : distributions.all())
     for (const std::string& text : wishes_of(one).texts) {
       const auto requirement = PackageRequirement::parse(text);
-      if (requirement->marker.find("extra") != std::string::npos) continue;
+      if (!requirement->marker.empty()) continue;  // it may be of another machine
       if (excludes(*requirement, range)) return "";
       wanted.add(requirement->specifiers);
     }
@@ -410,38 +405,36 @@ std::string requirement_of(const Distributions& distributions, const Range& rang
 }
 
 // The code of the program itself, which no distribution brings, as far as this process imports it.
+// Other refusals are errors of the plan (PY302).
 std::vector<Finding> check_own_code(const Case& examined) {
-  if (!examined.plan || !examined.distributions) return {};
+  if (!examined.plan || !examined.distributions || !is_refused(*examined.plan)) return {};
   const Tree& tree = examined.process.simulation().images().tree();
-  std::vector<std::pair<std::string, Module>> refused;
+  const std::optional<Runtime> runtime = find_runtime(tree, *examined.distributions);
+  if (!runtime) return {};
+  std::vector<std::pair<std::string, PythonVersion>> refused;
   Finding finding;
-  std::optional<Runtime> runtime;
   for (const python::PlannedModule& module : examined.plan->modules) {
-    if (!module.path.ends_with("_pb2.py") || module.path == examined.plan->failure_file) continue;
-    if (!runtime) runtime = find_loaded_runtime(tree, examined);
-    if (!runtime) return {};
-    if (is_below(module.path, runtime->distribution->site) ||
+    if (!module.path.ends_with("_pb2.py") || is_below(module.path, runtime->distribution->site) ||
         !examined.distributions->owners(module.path).empty())
       continue;
-    const auto text = tree.read_text(module.path, kMaxModule);
-    if (!text || text->find("AddSerializedFile(") == text->npos) continue;
-    Module read = read_module(*runtime, *text);
-    if (read.refusal.empty()) continue;
-    if (refused.empty()) finding.place = {module.path, line_of_check(*text)};
-    refused.emplace_back(module.path, std::move(read));
+    const std::string text = tree.read_text(module.path, kMaxModule).value_or("");
+    const auto version = generated_by(text);
+    if (!version || !(runtime->version < *version)) continue;
+    if (refused.empty()) finding.place = {module.path, line_of_check(text)};
+    refused.emplace_back(module.path, *version);
   }
   if (refused.empty()) return {};
   Range range;
   finding.severity = Severity::kError;
   finding.headline = fmt::format("{} does not go with {}: this generated code {}",
                                  last_part(refused.front().first), label(*runtime->distribution),
-                                 refused.front().second.refusal);
+                                 is_for(refused.front().second));
   constexpr size_t kShown = 5;
-  for (const auto& [path, module] : refused) {
-    range.add(module.range);
+  for (const auto& [path, version] : refused) {
+    range.add({version, false, false});
     if (finding.libraries.size() == kShown) continue;
     finding.libraries.push_back({path, "", ""});
-    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, module.refusal), path));
+    finding.evidence.push_back(fact("file", fmt::format("{} {}", path, is_for(version)), path));
   }
   finding.libraries.push_back(
       library_of(*runtime->distribution, runtime->distribution->site + "/google/protobuf"));
