@@ -452,6 +452,11 @@ Ref Interpreter::instance_attribute(Instance* object, std::string_view name, boo
   if (Ref value = class_attribute(object->of, name)) {
     if (object->unseen && is_data(value) && !name.starts_with("__")) return opaque_;
     Ref bound = bind_method(value, object, object->of);
+    // What a property raises so is asked of the class's own __getattr__.
+    if (!bound && raised_is("AttributeError") && class_attribute(object->of, "__getattr__")) {
+      clear_raised();
+      return opaque_;
+    }
     *raised = !bound;
     return bound;
   }
@@ -515,13 +520,6 @@ Ref Interpreter::find_attribute(Ref object, std::string_view name, bool* raised)
     case Type::kInstance: {
       auto* instance = static_cast<Instance*>(object);
       Ref value = instance_attribute(instance, name, raised);
-      // What a property raises so, the class's own __getattr__ is asked for.
-      if (!value && *raised && raised_is("AttributeError") &&
-          class_attribute(instance->of, "__getattr__")) {
-        clear_raised();
-        *raised = false;
-        return opaque_;
-      }
       if (value || *raised) return value;
       if (!instance->of->module)
         if (Ref method = method_of(instance->of->name, name, instance)) return method;
