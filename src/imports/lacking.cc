@@ -130,8 +130,7 @@ void Interpreter::note_lack(Raised& raised, const Value* value) const {
 Ref Interpreter::raise_lacking(const Value* value, std::string_view builtin, std::string message) {
   if (in_doubt()) return opaque_;
   raise_certain(builtin, std::move(message));
-  raised_->cause = text_of_error(*lacked_.at(value));
-  raised_->for_import = true;
+  note_lack(*raised_, value);
   return nullptr;
 }
 

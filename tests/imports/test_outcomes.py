@@ -15,6 +15,26 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from test_callbacks import check_ends_well, check_fails  # noqa: E402
 
+# A function that needs the module, and one that does not.
+DECORATED = """\
+import functools
+try:
+    import m_gone
+    AVAILABLE = True
+except ImportError:
+    AVAILABLE = False
+def requires(f):
+    @functools.wraps(f)
+    def inner(*a):
+        if not AVAILABLE:
+            raise RuntimeError("m_gone is needed")
+        return f(*a)
+    return inner
+@requires
+def work(): return 1
+def other(): return 2
+"""
+
 # End well: what they take for missing is sought on a way that is not gone.
 WELL = {
     "no such command": """\
@@ -317,25 +337,7 @@ try:
 except ImportError as e:
     print("skipping", e)
 """,
-    "a decorator of what is not called": """\
-import functools
-try:
-    import m_gone
-    AVAILABLE = True
-except ImportError:
-    AVAILABLE = False
-def requires(f):
-    @functools.wraps(f)
-    def inner(*a):
-        if not AVAILABLE:
-            raise RuntimeError("m_gone is needed")
-        return f(*a)
-    return inner
-@requires
-def work(): return 1
-def other(): return 2
-print(other())
-""",
+    "a decorator of what is not called": DECORATED + "print(other())\n",
     "found out once": """\
 class Lazy:
     _mod = None
@@ -754,25 +756,7 @@ def main():
 if not main():
     sys.exit("no")
 """,
-    "a refusal in a decorator": """\
-import functools
-try:
-    import m_gone
-    AVAILABLE = True
-except ImportError:
-    AVAILABLE = False
-def requires(f):
-    @functools.wraps(f)
-    def inner(*a):
-        if not AVAILABLE:
-            raise RuntimeError("m_gone is needed")
-        return f(*a)
-    return inner
-@requires
-def work(): return 1
-def other(): return 2
-print(work())
-""",
+    "a refusal in a decorator": DECORATED + "print(work())\n",
     "suppressed": """\
 import contextlib
 mod = None

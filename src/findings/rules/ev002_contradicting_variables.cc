@@ -12,7 +12,6 @@
 //   cupy), torch CUDA_HOME (utils/cpp_extension.py of torch).
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 
 #include "findings/rules/rules.h"
