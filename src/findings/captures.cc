@@ -43,15 +43,17 @@ using sim::Binding;
 using sim::ObjectId;
 
 // Among the constants, not in the string table: a DT_NEEDED there would have made it the own
-// provider. `file`: the image's bytes.
-bool has_string(const Image& image, Bytes file, const std::string& text) {
+// provider. `file`: the image's bytes. `with_code`: constants may be in one segment with code, as
+// older linkers lay them out.
+bool has_string(const Image& image, Bytes file, const std::string& text, bool with_code = false) {
   constexpr uint64_t kMaxData = 256 << 20;
   const std::string wanted = text + '\0';
   const size_t table_size = image.elf.strings.size();
   const auto table =
       static_cast<size_t>(image.elf.strings.text().data() - image.map.bytes().text().data());
   for (const elf::Phdr& segment : image.elf.segments) {
-    if ((segment.p_flags & (elf::PF_X | elf::PF_W)) || segment.p_filesz > kMaxData) continue;
+    if ((segment.p_flags & elf::PF_W) || segment.p_filesz > kMaxData) continue;
+    if ((segment.p_flags & elf::PF_X) && !with_code) continue;
     const auto bytes = file.slice(segment.p_offset, segment.p_filesz);
     if (!bytes) continue;
     const std::string_view constants = bytes->text();
@@ -60,6 +62,17 @@ bool has_string(const Image& image, Bytes file, const std::string& text) {
       if (segment.p_offset + at < table || segment.p_offset + at >= table + table_size) return true;
   }
   return false;
+}
+
+// A module made by Cython 3.2: when it is initialised, it calls zlib.decompress on its strings, and
+// names the macro that made it so where that fails. (3.3 unpacks them by code of its own.)
+bool unpacks_by_zlib(const Image& image) {
+  const auto found = image.map.extract("unpacks its strings by zlib", [&](Bytes file) {
+    const bool does = has_string(image, file, "CYTHON_COMPRESS_STRINGS=%d'.", true) &&
+                      has_string(image, file, "zlib", true);
+    return MappedFile::Words(does ? 1 : 0);
+  });
+  return !found.empty();
 }
 
 class Judge {
@@ -374,10 +387,28 @@ Captures Judge::judge() {
 
 }  // namespace
 
+std::vector<ObjectId> unpackers_on_request(const ProcessView& process, const CaptureGroup& group) {
+  const Ownership& ownership = process.ownership();
+  const auto is_zlib_module = [&](ObjectId who) {
+    return ownership.file_of_object[who].starts_with("zlib.");
+  };
+  std::vector<ObjectId> found;
+  if (!group.family.empty() ||
+      std::none_of(group.entered_by.begin(), group.entered_by.end(), is_zlib_module))
+    return found;
+  for (ObjectId who = 0; who < process.object_count(); who++)
+    if (process.counts(who) && !ownership.owners(who).empty() &&
+        ownership.serves_request(who, group.provider) && unpacks_by_zlib(process.image(who)))
+      found.push_back(who);
+  return found;
+}
+
 bool is_entered_on_request(const ProcessView& process, const CaptureGroup& group) {
-  return std::any_of(group.entered_by.begin(), group.entered_by.end(), [&](ObjectId who) {
+  const auto serves = [&](ObjectId who) {
     return process.ownership().serves_request(who, group.provider);
-  });
+  };
+  return std::any_of(group.entered_by.begin(), group.entered_by.end(), serves) ||
+         !unpackers_on_request(process, group).empty();
 }
 
 Captures find_captures(const ProcessView& process, CaptureFacts& facts) {

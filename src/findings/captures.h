@@ -54,6 +54,11 @@ struct CaptureGroup {
 };
 constexpr size_t kKeptStaying = 64;
 
+// Modules there for a request that is not the provider's own, and that call the interpreter's zlib
+// module, which enters `own`, when they are initialised (Cython 3.2).
+std::vector<sim::ObjectId> unpackers_on_request(const ProcessView& process,
+                                                const CaptureGroup& group);
+
 // Whether somebody enters `own` for a request that is not the provider's own.
 bool is_entered_on_request(const ProcessView& process, const CaptureGroup& group);
 

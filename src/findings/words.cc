@@ -156,6 +156,14 @@ void describe_entries(const Case& examined, const CaptureGroup& group, Finding& 
     row.text = "entered by " + names;
     row.consumer = path_of(process, group.own);
     finding.evidence.push_back(std::move(row));
+    if (const auto unpackers = unpackers_on_request(process, group); !unpackers.empty()) {
+      std::string who = short_name(process, unpackers.front());
+      if (unpackers.size() > 1) who += fmt::format(" and {} more", unpackers.size() - 1);
+      finding.evidence.push_back(
+          {"call",
+           fmt::format("zlib.decompress unpacks the strings of {} at its import (Cython 3.2)", who),
+           path_of(process, unpackers.front()), path_of(process, group.own), -1, -1, ""});
+    }
   }
 }
 
