@@ -340,6 +340,7 @@ void Interpreter::guess_names(Block block) {
 // whether there is anything to be imported later. Of a branch that was skipped, what has nothing
 // yet: whether it was empty decides what comes next (glfw finds no library that would do).
 void Interpreter::forget_collected(Block block, bool only_empty) {
+  note_registered_in(blocks_.of(block));
   const bool is_own = is_own_code(current_module());
   for (const auto& [place, counts, removes] : blocks_.of(block).collected) {
     if (counts && only_empty) continue;
@@ -435,6 +436,17 @@ bool is_constant(const Expr* expression, Ref value) {
       return value->type == Type::kStr && static_cast<Str*>(value)->text == expression->text;
     default:
       return false;
+  }
+}
+
+// `sys.modules[a] = b` in what is skipped.
+void Interpreter::note_registered_in(const BlockFacts& skipped) {
+  for (const auto& [target, value] : skipped.assigned_within) {
+    const bool is_item = target->kind == ExprKind::kSubscript;
+    if ((!is_item && value) || value_named(is_item ? *target->items[0] : *target) != sys_modules_)
+      continue;
+    const bool is_known = is_item && target->items[1]->kind == ExprKind::kString;
+    note_registered(is_known ? constant(target->items[1]->text) : nullptr);
   }
 }
 

@@ -75,8 +75,8 @@ class Interpreter {
   }
   Arena& arena() { return arena_; }
   Ref none() { return none_; }
-  Ref none_for_missing(
-      const std::string& missing);  // a module, which the program may want (lacking.cc)
+  // Of a module that is not there, which the program may want (lacking.cc).
+  Ref none_for_missing(const std::string& missing);
   Ref boolean(bool value) { return value ? true_ : false_; }
   Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
   // The same as something that may be another one; what is neither a number nor a text stays.
@@ -422,6 +422,10 @@ class Interpreter {
   void guess_target(const Expr* target);
   void guess_names(Block block);
   void forget_collected(Block block, bool only_empty = false);
+  void note_registered_in(const BlockFacts& skipped);
+  void note_registered(Ref key);  // sys.modules has one by this name, perhaps; null: by any
+  bool may_be_registered(std::string_view name) const;
+  bool may_be_made_by_its_package(std::string_view name) const;
   Ref value_named(const Expr& expression);
   void expect_names(const BlockFacts& skipped);
   void note_skipped(Block block, uint32_t line, std::string_view why);
@@ -559,6 +563,10 @@ class Interpreter {
   Ref load_script(Module* module);
   Ref refuse_source(const Module& module, std::string_view problem, uint32_t line);
   Ref load_native(Module* module);
+  std::string source_beside(const ModuleSpec& spec);  // what mypyc has made it of; empty: none
+  Module* library_around(const ModuleSpec& wanted);
+  void import_for_library(const NativeStrings& strings);
+  Ref run_source_of(Module* native, const std::string& path);
   bool may_need(const std::string& native, std::string_view wanted);
   const NativeStrings* strings_of(const ModuleSpec& spec);
   std::optional<ModulesInside> modules_inside(const ModuleSpec& spec);
@@ -694,6 +702,8 @@ class Interpreter {
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   // The outermost names of packages whose modules may have been given any name.
   std::unordered_set<std::string_view> loose_packages_;
+  // What sys.modules may have by now: whole names, "outermost." for any in a package, "" for any.
+  std::unordered_set<std::string> registered_;
   std::unordered_map<std::string, NamingFiles> naming_files_;  // by path
   std::vector<const Module*> native_modules_;
   std::optional<std::vector<std::string>> interpreter_names_;  // once asked for; empty: not known

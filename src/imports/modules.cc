@@ -196,16 +196,40 @@ Ref Interpreter::import_one(std::string_view name, Ref parent) {
   };
   const auto search = parent ? search_of(parent, parent_of(name))
                              : search_path(*path_now(loaded_module("sys"), sys_path_), place);
-  if (!is_certainly_missing(tree(), name, search)) {
+  if (!is_certainly_missing(tree(), name, search) || may_be_made_by_its_package(name)) {
     Ref value = opaque(name);
     dict_set(sys_modules_, name, value);
     return value;
   }
+  if (may_be_registered(name) && !expects("ImportError"))
+    return found_or_not(name, "whether sys.modules has been given");
   note_sought(PlanEvent::kMissing, name);
   raise("ModuleNotFoundError", fmt::format("No module named '{}'", name));
   if (auto* error = as<Instance>(raised_->value, Type::kInstance))
     error->names["name"] = string(name);
   return nullptr;
+}
+
+// Of an unknown name: libraries make modules of their own so (pyomo.common.dependencies), programs
+// any.
+void Interpreter::note_registered(Ref key) {
+  const std::string_view* name = key ? text_of(key) : nullptr;
+  if (name)
+    registered_.emplace(*name);
+  else if (!current_module() || is_own_code(current_module()))
+    registered_.emplace("");
+  else
+    registered_.insert(fmt::format("{}.", top_of(current_module()->spec.name)));
+}
+
+bool Interpreter::may_be_registered(std::string_view name) const {
+  return !registered_.empty() &&
+         (registered_.contains("") || registered_.contains(std::string(name)));
+}
+
+bool Interpreter::may_be_made_by_its_package(std::string_view name) const {
+  return !registered_.empty() && registered_.contains(fmt::format("{}.", top_of(name))) &&
+         !expects("ImportError");
 }
 
 // A package that code put into sys.modules: what is in its __path__ is found there, or in that of
@@ -711,9 +735,16 @@ const NativeStrings* Interpreter::strings_of(const ModuleSpec& spec) {
   return &cache_.natives.emplace(spec.path, native_strings_of(words)).first->second;
 }
 
-// mypyc calls the library of several modules that.
+namespace {
+
+bool is_library_of_mypyc(std::string_view name) {
+  return name.ends_with("__mypyc");
+}
+
+}  // namespace
+
 std::optional<ModulesInside> Interpreter::modules_inside(const ModuleSpec& spec) {
-  if (!spec.name.ends_with("__mypyc")) return std::nullopt;
+  if (!is_library_of_mypyc(spec.name)) return std::nullopt;
   const auto& probe = images_.open(spec.path, finder_.interpreter().elf_machine);
   if (probe.image == kNone) return std::nullopt;
   return ModulesInside(images_[probe.image].elf);
@@ -784,7 +815,51 @@ bool Interpreter::fails_for_missing(const NativeStrings& strings, const std::str
   return false;
 }
 
+// ---- mypyc: wheels have the sources beside what it has made of them, and these say what it does.
+// A library, "...__mypyc", holds the code of several modules. Each has a file of its own that opens
+// the library, but for those that others of it import: these it makes itself.
+
+std::string Interpreter::source_beside(const ModuleSpec& spec) {
+  if (spec.kind != ModuleKind::kNative || is_library_of_mypyc(spec.name)) return "";
+  const NativeStrings* strings = strings_of(spec);
+  if (!strings || std::none_of(strings->names.begin(), strings->names.end(), is_library_of_mypyc))
+    return "";
+  const size_t name = spec.path.rfind('/') + 1;
+  const std::string path = spec.path.substr(0, spec.path.find('.', name)) + ".py";
+  return tree().stat(path) ? path : "";
+}
+
+// The library of the code that imports it, if it is in there. Null: none.
+Module* Interpreter::library_around(const ModuleSpec& wanted) {
+  const Module* importer = current_module();
+  if (!importer) return nullptr;
+  for (const Module* native : importer->natives)
+    if (const auto inside = modules_inside(native->spec); inside && inside->contains(wanted.name))
+      return as<Module>(loaded_module(native->spec.name), Type::kModule);
+  return nullptr;
+}
+
+// Parts of mypyc's own runtime, which it takes functions from by a capsule.
+void Interpreter::import_for_library(const NativeStrings& strings) {
+  for (const std::string& name : strings.names)
+    if (name.ends_with("._C_API") && !import_dotted(parent_of(name))) clear_raised();
+}
+
+// Compiled code does what its source says.
+Ref Interpreter::run_source_of(Module* native, const std::string& path) {
+  native->syntax = parse(path);
+  if (!native->syntax || native->syntax->first_error(finder_.interpreter().minor)) return native;
+  Ref result = run_file(native);
+  if (!result && raised_ && raised_->file == native->spec.path) raised_->file = path;
+  return result;
+}
+
 Ref Interpreter::load_native(Module* module) {
+  if (const Module* library = library_around(module->spec)) {
+    module->add_natives(*library);
+    const std::string source = source_beside(module->spec);
+    return source.empty() ? module : run_source_of(module, source);
+  }
   PlannedOpen planned;
   planned.name = module->spec.path;
   planned.flags = dlopen_flags;
@@ -814,6 +889,13 @@ Ref Interpreter::load_native(Module* module) {
   install_values(module);
   const NativeStrings* strings = strings_of(module->spec);
   if (!strings) return module;
+  const Module* importer = current_module();
+  if (importer && is_library_of_mypyc(module->spec.name) &&
+      !source_beside(importer->spec).empty()) {
+    import_for_library(*strings);
+    return module;
+  }
+  const std::string source = source_beside(module->spec);
   auto* scope = make<Scope>();
   scope->names = &module->names;
   scope->module = module;
@@ -822,6 +904,7 @@ Ref Interpreter::load_native(Module* module) {
   const auto find = [this](std::string_view name) { return find_from_loaded(name); };
   for (const NativeImport& wanted : native_imports(*strings, module->spec, finder_, find)) {
     if (!wanted.likely || loaded_module(wanted.name) || needs_back(wanted.name, *module)) continue;
+    if (!source.empty() && !is_library_of_mypyc(wanted.name)) continue;
     if (!wanted.stated && !may_need(module->spec.path, wanted.name)) continue;
     if (inside && inside->contains(wanted.name)) {
       dict_set(sys_modules_, wanted.name, opaque(wanted.name));
@@ -840,11 +923,12 @@ Ref Interpreter::load_native(Module* module) {
   // mypyc makes modules in a library of several.
   for (const std::string& name : strings->names)
     if (Module* library =
-            name.ends_with("__mypyc") ? as<Module>(loaded_module(name), Type::kModule) : nullptr)
+            is_library_of_mypyc(name) ? as<Module>(loaded_module(name), Type::kModule) : nullptr)
       module->add_natives(*library);
+  frames_.pop_back();
+  if (!source.empty()) return run_source_of(module, source);
   for (const std::string& own : own_submodules(*strings, module->spec))
     if (!loaded_module(own)) dict_set(sys_modules_, own, opaque(own));
-  frames_.pop_back();
   return module;
 }
 

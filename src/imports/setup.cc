@@ -367,6 +367,7 @@ void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   } else {
     dict->open_all();
     let_out(value);  // nobody finds it there
+    if (dict == sys_modules_) note_registered(key);
   }
   const std::string_view* name = text_of(key);
   if (name && dict->variables_of) set_variable(*dict->variables_of, *name, value);

@@ -132,6 +132,12 @@ UNKNOWN = {
     "a link": "import os\nos.symlink('lib1', 'm_made')\nimport m_made\n",
     "what a process says that it installs":
         "import subprocess, sys\nsubprocess.check_call([sys.executable, '-c', \"open('m_made.py', 'w')\", 'install'])\nimport m_made\n",
+    "a module by a name that a file has":
+        "import sys, types\nname = open('places').readline().strip()\nsys.modules['m_' + name] = types.ModuleType(name)\nimport m_lib1\n",
+    "modules by the names of a file":
+        "import sys, types\nfor line in open('places'):\n    sys.modules['m_' + line.strip()] = types.ModuleType('m')\nimport m_lib1\n",
+    "one of a condition":
+        "import os, sys, types\nif os.getpid() > 0:\n    sys.modules['m_made'] = types.ModuleType('m')\nimport m_made\n",
     "what is installed where it is missing":
         "import subprocess, sys\ntry:\n    import m_made\nexcept ImportError:\n"
         "    subprocess.check_call([sys.executable, '-c', \"open('m_made.py', 'w')\"])\n    import m_made\n",
@@ -149,6 +155,19 @@ def test_what_a_program_brings_itself_is_no_error(name: str, cohabit: str, tmp_p
     assert [one["verdict"] for one in report["orders"]] == ["unknown"], done.stdout
     assert not [one for one in report["findings"] if one["severity"] == "error"]
     assert subprocess.run([sys.executable, "app.py"], cwd=tmp_path).returncode == 0
+
+
+def test_a_library_registers_modules_of_its_own(cohabit: str, tmp_path: Path) -> None:
+    package = tmp_path / "site-packages" / "m_pkg"
+    package.mkdir(parents=True)
+    (tmp_path / "names").write_text("m_a\n")
+    (package / "__init__.py").write_text("import sys, types\nfor line in open('names'):\n"
+                                         "    sys.modules['m_pkg.' + line.strip()] = types.ModuleType('m')\n")
+    (tmp_path / "app.py").write_text("import sys\nsys.path.append('site-packages')\nimport m_pkg.m_a\n")
+    assert plan_of(cohabit, tmp_path, "app.py")["failure"] is None
+    assert subprocess.run([sys.executable, "app.py"], cwd=tmp_path).returncode == 0
+    (tmp_path / "app.py").write_text("import sys\nsys.path.append('site-packages')\nimport m_pkg, m_gone\n")
+    assert "m_gone" in plan_of(cohabit, tmp_path, "app.py")["failure"]["error"]
 
 
 def test_a_process_that_names_a_module_brings_none(cohabit: str, tmp_path: Path) -> None:
