@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "imports/interpreter.h"
 #include "imports/module_name.h"
@@ -592,12 +591,14 @@ Flow Interpreter::execute_guessed(Block block, uint32_t line) {
 namespace {
 
 bool names_version(const Expr* expression) {
+  constexpr std::string_view kVersion = "version";
   if (!expression) return false;
-  std::string text(expression->text);
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return text.find("version") != std::string::npos ||
-         std::any_of(expression->items.begin(), expression->items.end(), names_version);
+  const std::string_view text = expression->text;
+  const auto is_same = [](unsigned char c, char wanted) { return (c | 0x20) == wanted; };
+  if (text.size() >= kVersion.size() && std::search(text.begin(), text.end(), kVersion.begin(),
+                                                    kVersion.end(), is_same) != text.end())
+    return true;
+  return std::any_of(expression->items.begin(), expression->items.end(), names_version);
 }
 
 }  // namespace

@@ -4,145 +4,200 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/find_text.h"
 
 namespace cohabit::python {
 namespace {
 
-constexpr size_t kFirstTable = 1 << 14;
 constexpr size_t kMostIndexed = size_t{64} << 20;  // bytes of a file
 constexpr int kWorthIt = 3;                        // searches that cost as much as the index
+constexpr size_t kLeastBeginning = 4;              // letters of a name before what is filled in
+constexpr size_t kLeastEnd = 3;  // and behind it: shorter ones stand behind each "%d"
 
-constexpr std::array<bool, 256> kIsWord = [] {
-  std::array<bool, 256> is_word{};
-  for (int c = '0'; c <= '9'; c++) is_word[c] = true;
-  for (int c = 'a'; c <= 'z'; c++) is_word[c] = is_word[c - 'a' + 'A'] = true;
-  is_word['_'] = true;
-  return is_word;
+// From 1 on; 0: not of a word.
+constexpr std::array<uint8_t, 256> kLetter = [] {
+  std::array<uint8_t, 256> letter{};
+  uint8_t count = 0;
+  for (int c = '0'; c <= '9'; c++) letter[c] = ++count;
+  for (int c = 'a'; c <= 'z'; c++) letter[c] = ++count;
+  for (int c = 'A'; c <= 'Z'; c++) letter[c] = ++count;
+  letter['_'] = ++count;
+  return letter;
 }();
+constexpr int kLetterBits = 6;
+
+uint8_t letter_of(char c) {
+  return kLetter[static_cast<unsigned char>(c)];
+}
 
 bool is_word(char c) {
-  return kIsWord[static_cast<unsigned char>(c)];
+  return letter_of(c) != 0;
 }
 
 bool is_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_word);
 }
 
+// Pieces of a file, each once.
+class Pieces {
+ public:
+  explicit Pieces(std::string_view file) : file_(file) {}
+
+  // Whether it is new. Not empty.
+  bool add(size_t begin, size_t size) {
+    if ((count_ + 1) * 2 > table_.size()) grow();
+    Place& place = table_[place_of(file_.substr(begin, size))];
+    if (place.size > 0) return false;
+    place = {static_cast<uint32_t>(begin), static_cast<uint32_t>(size)};
+    count_++;
+    return true;
+  }
+  bool contains(std::string_view text) const {
+    return !table_.empty() && table_[place_of(text)].size > 0;
+  }
+
+ private:
+  struct Place {
+    uint32_t begin = 0;
+    uint32_t size = 0;  // 0: nothing
+  };
+
+  // Where it is, or belongs.
+  size_t place_of(std::string_view text) const {
+    size_t at = std::hash<std::string_view>()(text) & (table_.size() - 1);
+    while (table_[at].size > 0 && file_.substr(table_[at].begin, table_[at].size) != text)
+      at = (at + 1) & (table_.size() - 1);
+    return at;
+  }
+  void grow() {
+    constexpr size_t kFirst = 1 << 10;
+    std::vector<Place> old(std::max(kFirst, table_.size() * 2));
+    old.swap(table_);
+    for (const Place& place : old)
+      if (place.size > 0) table_[place_of(file_.substr(place.begin, place.size))] = place;
+  }
+
+  std::string_view file_;
+  std::vector<Place> table_;  // open addressing, power of two
+  size_t count_ = 0;
+};
+
 }  // namespace
 
-void FileStrings::grow() {
-  std::vector<Place> old(std::max(kFirstTable, table_.size() * 2));
-  old.swap(table_);
-  count_ = 0;
-  for (const Place& place : old)
-    if (place.size > 0) add(place.begin, place.size);
-}
+struct FileStrings::Words {
+  explicit Words(std::string_view file);
+  bool may_make(std::string_view name) const;
 
-void FileStrings::add(uint32_t begin, uint32_t size) {
-  if ((count_ + 1) * 2 > table_.size()) grow();
-  const std::string_view text = file_.bytes().text(), name = text.substr(begin, size);
-  size_t at = std::hash<std::string_view>()(name) & (table_.size() - 1);
-  for (; table_[at].size > 0; at = (at + 1) & (table_.size() - 1))
-    if (text.substr(table_[at].begin, table_[at].size) == name) return;
-  table_[at] = {begin, size};
-  count_++;
-}
+  Pieces strings;
 
-void FileStrings::index() {
-  const std::string_view text = file_.bytes().text();
-  for (size_t begin = text.find('\0'); begin + 1 < text.size();) {
+ private:
+  // Words of a few letters, of which machine code is full, by their letters.
+  static constexpr size_t kShort = 3;
+  bool is_new_short(uint32_t letters) { return !std::exchange(shorts_[letters], 1); }
+  void add(size_t begin, size_t end);
+  bool fills_in_at(size_t at) const;
+  size_t filled_in_before(size_t at) const;
+
+  std::string_view file_;
+  // Each once, zeros between them: what stands in the file as part of a word is part of one of
+  // them.
+  std::string all_;
+  std::vector<char> shorts_;
+  Pieces longer_;
+  Pieces beginnings_;  // behind them something is filled in
+  Pieces ends_;        // before them
+};
+
+FileStrings::Words::Words(std::string_view file)
+    : strings(file),
+      file_(file),
+      shorts_(size_t{1} << (kShort * kLetterBits)),
+      longer_(file),
+      beginnings_(file),
+      ends_(file) {
+  for (size_t begin = 0; begin < file.size(); begin++) {
+    uint32_t letters = letter_of(file[begin]);
+    if (letters == 0) continue;
     size_t end = begin + 1;
-    while (end < text.size() && is_word(text[end])) end++;
-    if (end < text.size() && text[end] == '\0') {
-      if (end > begin + 1)
-        add(static_cast<uint32_t>(begin + 1), static_cast<uint32_t>(end - begin - 1));
-      begin = end;
-    } else {
-      begin = std::min(text.find('\0', end), text.size());
-    }
+    for (uint32_t next; end < file.size() && (next = letter_of(file[end])) != 0; end++)
+      letters = letters << kLetterBits | next;
+    const size_t size = end - begin;
+    if (size > kShort ? longer_.add(begin, size) : is_new_short(letters))
+      all_.append(file.substr(begin, size)).push_back('\0');
+    add(begin, end);
+    begin = end;  // which is of no word
   }
-  if (table_.empty()) grow();
 }
 
-bool FileStrings::is_indexed(std::string_view name) const {
-  const std::string_view text = file_.bytes().text();
-  size_t at = std::hash<std::string_view>()(name) & (table_.size() - 1);
-  for (; table_[at].size > 0; at = (at + 1) & (table_.size() - 1))
-    if (text.substr(table_[at].begin, table_[at].size) == name) return true;
+void FileStrings::Words::add(size_t begin, size_t end) {
+  const size_t size = end - begin;
+  const bool is_ended = end < file_.size() && file_[end] == '\0';
+  if (is_ended && begin > 0 && file_[begin - 1] == '\0') strings.add(begin, size);
+  if (size < std::min(kLeastBeginning, kLeastEnd)) return;
+  if (size >= kLeastBeginning && fills_in_at(end)) beginnings_.add(begin, size);
+  const size_t filled = filled_in_before(begin);
+  if (filled != file_.npos && end >= filled + kLeastEnd) ends_.add(filled, end - filled);
+}
+
+// Whether something is filled in behind a word, which ends there.
+bool FileStrings::Words::fills_in_at(size_t at) const {
+  const char next = at < file_.size() ? file_[at] : ' ';
+  return next == '%' || next == '(' || next == '{' || (next == '\0' && file_[at - 1] == '_');
+}
+
+// Where in a word, which begins there, what has been filled in ends; npos: nothing has been.
+size_t FileStrings::Words::filled_in_before(size_t at) const {
+  if (at > 0 && file_[at - 1] == '%' && (file_[at] == 's' || file_[at] == 'd')) return at + 1;
+  return at > 1 && file_[at - 1] == '}' && file_[at - 2] == '{' ? at : file_.npos;
+}
+
+bool FileStrings::Words::may_make(std::string_view name) const {
+  const std::string_view where = is_name(name) ? std::string_view(all_) : file_;
+  if (find_text(where, name) != where.npos) return true;
+  for (size_t size = kLeastBeginning; size < name.size(); size++)
+    if (beginnings_.contains(name.substr(0, size))) return true;
+  for (size_t size = kLeastEnd; size < name.size(); size++)
+    if (ends_.contains(name.substr(name.size() - size))) return true;
   return false;
+}
+
+FileStrings::FileStrings(MappedFile file) : file_(std::move(file)) {}
+FileStrings::FileStrings(FileStrings&& other) noexcept = default;
+FileStrings::~FileStrings() = default;
+
+const FileStrings::Words& FileStrings::words() {
+  if (!words_) words_ = std::make_unique<Words>(file_.bytes().text());
+  return *words_;
 }
 
 bool FileStrings::has(std::string_view text) {
   const std::string_view bytes = file_.bytes().text();
   if (bytes.empty()) return false;
-  if (is_name(text) && bytes.size() <= kMostIndexed && ++asked_ > kWorthIt) {
-    if (table_.empty()) index();
-    return is_indexed(text);
-  }
+  if (is_name(text) && bytes.size() <= kMostIndexed && (words_ || ++asked_ > kWorthIt))
+    return words().strings.contains(text);
   std::string whole(1, '\0');
   whole.append(text).push_back('\0');
   return find_text(bytes, whole) != bytes.npos;
 }
 
-bool FileStrings::contains(std::string_view text) const {
-  const std::string_view bytes = file_.bytes().text();
-  return find_text(bytes, text) != bytes.npos;
-}
-
-namespace {
-
-// Whether one of the places at which the text stands fits.
-template <class Fits>
-bool any_place(std::string_view file, std::string_view text, const Fits& fits) {
-  for (size_t at = find_text(file, text); at != file.npos; at = find_text(file, text, at + 1))
-    if (fits(at)) return true;
-  return false;
-}
-
-// What stands in a file from `at` on begins `name`, and then something is filled in.
-bool begins_made(std::string_view file, size_t at, std::string_view name) {
-  const std::string_view rest = file.substr(at, name.size());
-  const auto [here, there] = std::mismatch(rest.begin(), rest.end(), name.begin(), name.end());
-  if (here == rest.end() || there == name.end()) return false;
-  const char next = *here;
-  return next == '%' || next == '(' || next == '{' || (next == '\0' && here[-1] == '_');
-}
-
-// Behind what is filled in, up to the end of the text, stands the end of `name`.
-bool ends_made(std::string_view file, size_t behind, std::string_view name) {
-  constexpr size_t kLeast = 3;  // letters: shorter ones stand behind each "%d"
-  size_t end = behind;
-  while (end < file.size() && is_word(file[end])) end++;
-  const std::string_view text = file.substr(behind, end - behind);
-  return text.size() >= kLeast && text.size() < name.size() && name.ends_with(text);
-}
-
-}  // namespace
-
 bool FileStrings::may_be_inlined(std::string_view text) const {
   const std::string_view file = file_.bytes().text();
   const size_t length = text.size() > 16 ? 16 : text.size() > 8 ? 8 : 4;
-  return text.size() > length && any_place(file, text.substr(0, length), [&](size_t at) {
-           const size_t behind = at + length;
-           return behind < file.size() && (file[behind] < ' ' || file[behind] > '~');
-         });
+  if (text.size() <= length) return false;
+  const std::string_view first = text.substr(0, length);
+  for (size_t at = find_text(file, first); at != file.npos; at = find_text(file, first, at + 1)) {
+    const size_t behind = at + length;
+    if (behind < file.size() && (file[behind] < ' ' || file[behind] > '~')) return true;
+  }
+  return false;
 }
 
-bool FileStrings::may_make(std::string_view name) const {
-  if (contains(name) || may_be_inlined(name)) return true;
-  constexpr size_t kBeginning = 4;
-  const std::string_view file = file_.bytes().text();
-  const auto begins = [&](size_t at) {
-    return (at == 0 || !is_word(file[at - 1])) && begins_made(file, at, name);
-  };
-  if (name.size() > kBeginning && any_place(file, name.substr(0, kBeginning), begins)) return true;
-  for (const std::string_view filled : {"%s", "%d", "{}"})
-    if (any_place(file, filled,
-                  [&](size_t at) { return ends_made(file, at + filled.size(), name); }))
-      return true;
-  return false;
+bool FileStrings::may_make(std::string_view name) {
+  if (size() > kMostIndexed) return true;  // not sought
+  return words().may_make(name) || may_be_inlined(name);
 }
 
 }  // namespace cohabit::python

@@ -540,17 +540,41 @@ void add_to_set(I& in, Sequence* set, Ref item) {
   in.append(set, item);
 }
 
+struct HashOfKey {
+  size_t operator()(Ref key) const { return KeyTraits::hash(key); }
+};
+struct SameKey {
+  bool operator()(Ref a, Ref b) const { return KeyTraits::equal(a, b); }
+};
+
+using Keys = std::unordered_set<Ref, HashOfKey, SameKey>;
+
 // Adds what is not known to be in it already; what may be there makes it open.
 void unite(I& in, Sequence* set, Ref given) {
   const auto items = in.elements(given);
   const Sequence* source = sequence_of(given);
   set->open |= !items || (source && source->open);
   if (!items) return;
+  Keys keys;                // those that are certainly in it
+  bool has_others = false;  // which may equal a key
+  const auto see = [&](Ref item) {
+    if (is_key(item) && !item->doubted)
+      keys.insert(item);
+    else
+      has_others = true;
+  };
+  std::for_each(set->items.begin(), set->items.end(), see);
+  const auto is_there = [&](Ref item) {
+    if (!set->may_lack && keys.contains(item)) return true;
+    return has_others && set->items.size() <= kMostCompared &&
+           in.contains(set, item) == std::optional(true);
+  };
   for (Ref item : *items) {
     if (!is_key(item)) {
       set->open = true;  // who knows which it equals
-    } else if (set->items.size() > kMostCompared || in.contains(set, item) != std::optional(true)) {
+    } else if (!is_there(item)) {
       add_to_set(in, set, item);
+      see(item);
     }
   }
 }
@@ -570,17 +594,10 @@ Ref set_add(I& in, Ref self, const A& a) {
   return set ? in.none() : list_append(in, self, a);
 }
 
-struct HashOfKey {
-  size_t operator()(Ref key) const { return KeyTraits::hash(key); }
-};
-struct SameKey {
-  bool operator()(Ref a, Ref b) const { return KeyTraits::equal(a, b); }
-};
-
 Ref set_update(I& in, Ref self, const A& a) {
   Sequence* set = sequence_of(self);
   if (!set) return in.none();
-  std::unordered_set<Ref, HashOfKey, SameKey> keys;
+  Keys keys;
   for (Ref item : set->items)
     if (is_key(item)) keys.insert(item);
   for (Ref given : a.positional) {

@@ -38,3 +38,26 @@ TEST_CASE("files without strings") {
     for (int i = 0; i < 6; i++) CHECK(!strings.has("text"));
   }
 }
+
+// A name is made of a part of a word, or of what stands before or behind what is filled in.
+TEST_CASE("names that code may make of a file's texts") {
+  const TempTree temp;
+  constexpr char kText[] =
+      "\xb8pi\0xis_busday\0KEY_F(%d)\0kind_%d\0%sTensor\0{}_total\0lib_\0%dab\0ab%\0plain (x)\0"
+      "\x48\xb8register\x89\0";
+  const std::string text(kText, sizeof kText - 1);
+  temp.file("a", text);
+  python::FileStrings strings(std::move(*Tree().map(temp.path() + "/a")));
+  const auto made = [&](const char* name) {
+    CAPTURE(name);
+    return strings.may_make(name);
+  };
+  for (const char* name :
+       {"pi", "busday", "is_busday", "xis", "d", "KEY_F12", "kind_3", "IntTensor", "grand_total",
+        "lib_name", "Tensor", "plain", "KEY_F", "register", "registered"})
+    CHECK(made(name));
+  for (const char* name : {"pie", "busdays", "kinds_3", "IntTensors", "KEY", "KEY_G1", "plain_text",
+                           "libname", "crab", "abc", "total", "registry"})
+    CHECK(made(name) == (text.find(name) != std::string::npos));
+  CHECK(!made("na\xc3\xafve"));
+}
