@@ -40,8 +40,11 @@ class SectionWriter {
 class SectionReader {
  public:
   // Of a whole file, at the start of a page, that outlives it. Nothing: it is damaged, or
-  // another's.
-  static std::optional<SectionReader> open(Bytes file, std::string_view key);
+  // another's. `is_known`: an earlier run of this program has opened this very file, and has held
+  // its numbers against each other; this one need not.
+  static std::optional<SectionReader> open(Bytes file, std::string_view key, bool is_known = false);
+
+  bool is_known() const { return is_known_; }
 
   // The next one. Of another size than that of whole records, or none: empty, and it has failed.
   template <class T>
@@ -63,7 +66,7 @@ class SectionReader {
   Bytes file_;
   Table<uint64_t> sizes_;
   uint64_t index_ = 0, at_ = 0;
-  bool failed_ = false;
+  bool failed_ = false, is_known_ = false;
 };
 
 }  // namespace cohabit

@@ -5,6 +5,9 @@
 // references gets where these files stand in its scope in this order. They are taken again only
 // while every file is the same (device, inode, size and both of its times), and never instead of a
 // simulation or a judgement. Of a small process nothing is kept: its files are read as fast.
+//
+// What is kept is held against its digest, and its numbers against each other, by the first run
+// that takes it. Which file that was is kept too: while it is the same, later runs believe it.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +39,14 @@ class KeptIndex {
   void save();
 
  private:
-  KeptIndex(std::string path, std::string key, IndexedFiles files);
+  KeptIndex(std::string path, std::string known_path, std::string key, IndexedFiles files);
   void take();
+  bool is_known(const std::string& state) const;
+  void note_known() const;
   bool is_old_enough() const;
 
-  std::string path_, key_;
+  std::string path_, known_path_, key_;
+  std::string checked_;  // the state of the file that this run has checked; empty: of none
   IndexedFiles files_;
   int64_t start_;
   size_t taken_images_ = 0, taken_bindings_ = 0;

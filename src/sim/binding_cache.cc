@@ -161,7 +161,8 @@ bool BindingCache::take(const Images& images, Unpacker& unpacker, SectionReader&
     for (size_t i = 0; i < count && fit; i++) {
       list.push_back(take_one(unpacker, sections));
       size_ += list.back().bound->entries.size();
-      fit = !unpacker.failed() && !sections.failed() && is_consistent(images, image, list.back());
+      fit = !unpacker.failed() && !sections.failed() &&
+            (sections.is_known() || is_consistent(images, image, list.back()));
     }
     if (fit) continue;
     relocations_.clear();

@@ -277,7 +277,7 @@ NameId Images::intern(uint32_t hash, Place place) {
   hashes_.push_back(hash);
   heads_.push_back(kNone);
   tails_.push_back(kNone);
-  several_.push_back(false);
+  several_.push_back(0);
   return id;
 }
 
@@ -316,7 +316,7 @@ void Images::add_definition(ImageId id, uint32_t symbol, uint32_t hash,
     heads_.change(name) = index;
   } else {
     definitions_.change(tails_[name]).next = index;
-    several_[name] = true;
+    several_.change(name) = 1;
   }
   tails_[name] = index;
 }

@@ -104,7 +104,7 @@ class Images {
 
   uint32_t first_definition(NameId name) const { return heads_[name]; }
   // Whether there is more than one: of one name in forty.
-  bool has_several(NameId name) const { return several_[name]; }
+  bool has_several(NameId name) const { return several_[name] != 0; }
   // Grows with each image that is indexed.
   size_t definition_count() const { return definitions_.size(); }
   // Told some references ahead, near and nearer, they bring the definitions into the cache.
@@ -123,8 +123,8 @@ class Images {
   // to it. False: it is nothing to be kept, as some of it is of no file, or damaged.
   bool give_index(Packer& packer, SectionWriter& sections) const;
   // What give_index has written, before anything is opened. Opens its files, and looks at all
-  // numbers before it believes them. False: a file is not what it was, or the rest does not fit;
-  // then nothing is indexed. `sections` is of memory that outlives this.
+  // numbers before it believes them, if they are not known. False: a file is not what it was, or
+  // the rest does not fit; then nothing is indexed. `sections` is of memory that outlives this.
   bool take_index(Unpacker& unpacker, SectionReader& sections);
 
  private:
@@ -141,6 +141,7 @@ class Images {
   bool take_images(Unpacker& unpacker, SectionReader& sections);
   bool take_columns(SectionReader& sections);
   bool is_consistent() const;
+  bool has_each_several() const;
   void forget_index();
   Probe look_at(const std::string& path, uint16_t machine);
   Probe take(const std::string& path, MappedFile map, FileId file, uint16_t machine);
@@ -171,7 +172,7 @@ class Images {
   Column<uint32_t> hashes_;  // by NameId
   Column<uint32_t> heads_;   // by NameId: first definition
   HugeVector<uint32_t> tails_;
-  std::vector<bool> several_;  // by NameId
+  Column<uint8_t> several_;  // by NameId: 1 or 0
   struct Slot {
     uint32_t hash;
     NameId id;

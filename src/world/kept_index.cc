@@ -71,6 +71,7 @@ bool Images::give_index(Packer& packer, SectionWriter& sections) const {
   sections.add(names_.span());
   sections.add(hashes_.span());
   sections.add(heads_.span());
+  sections.add(several_.span());
   sections.add(definitions_.span());
   sections.add(table_.span());
   return true;
@@ -78,18 +79,12 @@ bool Images::give_index(Packer& packer, SectionWriter& sections) const {
 
 bool Images::take_index(Unpacker& unpacker, SectionReader& sections) {
   is_taking_ = true;
-  is_kept_ = take_images(unpacker, sections) && take_columns(sections) && is_consistent() &&
-             unpacker.number() == version_ids_.size() && !unpacker.failed();
+  is_kept_ = take_images(unpacker, sections) && take_columns(sections) &&
+             (sections.is_known() || is_consistent()) && unpacker.number() == version_ids_.size() &&
+             !unpacker.failed();
   is_taking_ = false;
-  if (!is_kept_) {
-    forget_index();
-    return false;
-  }
-  several_.resize(names_.size());
-  for (NameId name = 0; name < names_.size(); name++)
-    if (const uint32_t head = heads_[name]; head != kNone)
-      several_[name] = definitions_[head].next != kNone;
-  return true;
+  if (!is_kept_) forget_index();
+  return is_kept_;
 }
 
 // The files, in their order, and what is known of each.
@@ -130,6 +125,7 @@ bool Images::take_columns(SectionReader& sections) {
   names_.view(sections.next<Place>());
   hashes_.view(sections.next<uint32_t>());
   heads_.view(sections.next<uint32_t>());
+  several_.view(sections.next<uint8_t>());
   definitions_.view(sections.next<Definition>());
   table_.view(sections.next<Slot>());
   if (sections.failed()) return false;
@@ -163,7 +159,7 @@ bool Images::take_columns(SectionReader& sections) {
 bool Images::is_consistent() const {
   const size_t images = images_.size(), names = names_.size(), definitions = definitions_.size(),
                versions = version_ids_.size();
-  if (hashes_.size() != names || heads_.size() != names) return false;
+  if (hashes_.size() != names || heads_.size() != names || several_.size() != names) return false;
   // Open addressing ends at a free place.
   const size_t slots = table_.size();
   if ((slots & (slots - 1)) != 0 || names * 4 > slots * 3) return false;
@@ -180,13 +176,21 @@ bool Images::is_consistent() const {
   return all(names_, [&](const Place& place) { return place.image < images; }) &&
          all(heads_, [&](uint32_t head) { return leads(head, definitions); }) &&
          all(table_, [&](const Slot& slot) { return leads(slot.id, names); }) &&
-         all(definitions_, is_definition) &&
+         all(definitions_, is_definition) && has_each_several() &&
          std::all_of(images_.begin(), images_.end(), [&](const auto& image) {
            return all(image->references, [&](const Reference& reference) {
              return reference.name < names && reference.version <= versions &&
                     reference.symbol < image->elf.symbols.size() && is_reference(reference);
            });
          });
+}
+
+bool Images::has_each_several() const {
+  for (NameId name = 0; name < names_.size(); name++) {
+    const uint32_t head = heads_[name];
+    if (several_[name] != (head != kNone && definitions_[head].next != kNone)) return false;
+  }
+  return true;
 }
 
 void Images::forget_index() {
@@ -202,6 +206,7 @@ void Images::forget_index() {
   names_.view({});
   hashes_.view({});
   heads_.view({});
+  several_.view({});
   definitions_.view({});
   table_.view({});
 }
@@ -212,6 +217,7 @@ void Images::make_own() {
   names_.make_own();
   hashes_.make_own();
   heads_.make_own();
+  several_.make_own();
   definitions_.make_own();
   table_.make_own();
   tails_.assign(names_.size(), kNone);

@@ -202,6 +202,28 @@ def test_damage_is_ignored_and_mended(doctor: Doctor, what: str) -> None:
         assert what == "words" or len(file.read_bytes()) == len(good)
 
 
+def test_an_index_that_was_checked_once_is_believed_while_it_is_the_same(doctor: Doctor) -> None:
+    file = doctor.kept()
+    anew, good = doctor.run("--no-cache"), file.read_bytes()
+    time.sleep(OLD_ENOUGH)
+    assert doctor.run() == anew
+    (known,) = doctor.files("known")
+    assert known.stat().st_mode & 0o777 == 0o600
+    written = state(known)
+    assert doctor.run() == anew and state(known) == written  # it was not checked again
+    # Of the same size, with the old time, in the same file.
+    for at in (len(good) // 4, len(good) // 2, len(good) * 3 // 4):
+        status, good = file.stat(), file.read_bytes()
+        file.write_bytes(good[:at] + bytes([good[at] ^ 0x41]) + good[at + 1:])
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+        time.sleep(OLD_ENOUGH)
+        assert doctor.run() == anew and file.read_bytes()[at] == good[at]  # mended
+        time.sleep(OLD_ENOUGH)
+        assert doctor.run() == anew
+        assert state(doctor.files("known")[0]) != written
+        written = state(doctor.files("known")[0])
+
+
 def test_an_index_that_does_not_fit_leaves_nothing_behind(doctor: Doctor) -> None:
     """Its files are known by then and what they define is not: what is bound now may be bound otherwise with them."""
     captor = doctor.site / "captor"

@@ -130,6 +130,11 @@ TEST_CASE("arrays in a file: what was written, and nothing once a byte is anothe
     CHECK_FALSE(SectionReader::open(Bytes(std::string_view(damaged)), "who may read it"));
     CHECK_FALSE(SectionReader::open(Bytes(std::string_view(good).substr(0, i)), "who may read it"));
   }
+  CHECK_FALSE(reader->is_known());
+  const auto known = SectionReader::open(Bytes(std::string_view(good)), "who may read it", true);
+  REQUIRE(known);
+  CHECK(known->is_known());
+  CHECK_FALSE(SectionReader::open(Bytes(std::string_view(good)), "who may read", true));
 }
 
 TEST_CASE("words of files come back for the same file and kind") {
