@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kMostIndexed = size_t{64} << 20;  // bytes of a file
 constexpr int kWorthIt = 3;                        // searches that cost as much as the index
 constexpr size_t kLeastBeginning = 4;              // letters of a name before what is filled in
-constexpr size_t kLeastEnd = 3;  // and behind it: shorter ones stand behind each "%d"
+constexpr size_t kLeastEnd = 3;    // and behind it: shorter ones stand behind each "%d"
+constexpr size_t kLongest = 1024;  // letters of a name whose parts are all sought
 
 // From 1 on; 0: not of a word.
 constexpr std::array<uint8_t, 256> kLetter = [] {
@@ -196,7 +197,7 @@ bool FileStrings::may_be_inlined(std::string_view text) const {
 }
 
 bool FileStrings::may_make(std::string_view name) {
-  if (size() > kMostIndexed) return true;  // not sought
+  if (size() > kMostIndexed || name.size() > kLongest) return true;  // not sought
   return words().may_make(name) || may_be_inlined(name);
 }
 

@@ -60,4 +60,6 @@ TEST_CASE("names that code may make of a file's texts") {
                            "libname", "crab", "abc", "total", "registry"})
     CHECK(made(name) == (text.find(name) != std::string::npos));
   CHECK(!made("na\xc3\xafve"));
+  CHECK(!made(std::string(1000, 'x').c_str()));
+  CHECK(made(std::string(2000, 'x').c_str()));  // nobody looks for all of its parts
 }
