@@ -82,8 +82,9 @@ void KeptIndex::take() {
 }
 
 bool KeptIndex::is_known(const std::string& state) const {
+  if (state.empty()) return false;
   const auto known = read_kept(known_path_, kKnownFormat, kLargestKnown);
-  return known && !state.empty() && known->text == key_ + state;
+  return known && known->text == key_ + state;
 }
 
 void KeptIndex::note_known() const {
