@@ -240,14 +240,23 @@ TouchLog::Extracts read_extracts(const std::string& bundle) {
 
 }  // namespace
 
-void read_known(const std::string& bundle, TouchLog& log) {
+void read_known(const std::string& bundle, const std::string& directory, TouchLog& log) {
   TouchLog::Extracts extracts = read_extracts(bundle);
+  PathWalker walker(fmt::format("{}/{}", bundle, kBundleTree), directory);
+  std::map<FileId, std::string> paths;
+  const std::string* last = nullptr;
+  for (const auto& [of, words] : extracts) {
+    if (last && *last == of.first) continue;
+    last = &of.first;
+    if (const auto end = walker.walk(of.first); end.part.is_file())
+      paths.try_emplace(end.part.id, of.first);
+  }
   for (const auto& [kind, file] :
        {std::pair(kKnownAbsent, kBundleAbsent), std::pair(kKnownListed, kBundleListed)}) {
     const std::set<std::string> names = read_names(bundle, file);
     extracts[{"", kind}].assign(names.begin(), names.end());
   }
-  log.set_extracts(std::move(extracts));
+  log.set_extracts(std::move(extracts), std::move(paths));
 }
 
 BundleGaps find_gaps(const TouchLog& log, const std::string& bundle, const std::string& directory) {

@@ -38,8 +38,8 @@ struct BundleRequest {
 // The size of the bundle.
 Result<uint64_t> write_bundle(const BundleRequest& request);
 
-// What an unpacked bundle knows besides its files.
-void read_known(const std::string& bundle, TouchLog& log);
+// What an unpacked bundle knows besides its files. `directory`: where its process was.
+void read_known(const std::string& bundle, const std::string& directory, TouchLog& log);
 
 // What an examination of an unpacked bundle asked for in vain.
 struct BundleGaps {

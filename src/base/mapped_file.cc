@@ -201,6 +201,17 @@ MappedFile::Words MappedFile::work_out(const std::string& kind,
   return words;
 }
 
+bool MappedFile::answer(std::string_view kind, std::string_view text,
+                        const std::function<bool(Bytes)>& read) const {
+  // A bundle has no place for such a text (capture.cc).
+  if (!log_ || text.find('\0') != text.npos) return read(bytes());
+  std::string question(kind);
+  question.append(" ").append(text);
+  return !work_out(question, [&](Bytes file) {
+            return read(file) ? Words{"yes"} : Words();
+          }).empty();
+}
+
 MappedFile::~MappedFile() {
   if (log_ && data_) log_->unmapped(data_, size_, slot_ >= 0 && slots[slot_].read_hole.load());
   if (slot_ >= 0) slots[slot_].begin.store(0, std::memory_order_release);

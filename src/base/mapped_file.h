@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -37,6 +38,10 @@ class MappedFile {
   // such work from another.
   using Words = std::vector<std::string>;
   Words extract(const std::string& kind, const std::function<Words(Bytes)>& read) const;
+  // The same of a question with yes or no, of which there may be thousands: "`kind` `text`".
+  // Without a log nothing is kept. `read` gets the same bytes each time.
+  bool answer(std::string_view kind, std::string_view text,
+              const std::function<bool(Bytes)>& read) const;
   // Maps the pages of a part of bytes() in one go: for what is about to be read as a whole, at
   // random. A hint: whatever goes wrong shows when the bytes are read.
   static void populate(Bytes part);

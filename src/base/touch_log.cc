@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,8 +71,11 @@ void TouchLog::read(const std::string& path, int fd, uint64_t count) {
 uint8_t* TouchLog::mapped(const std::string& path, int fd, void* data, uint64_t size,
                           bool can_guard) {
   const std::lock_guard lock(mutex_);
+  struct stat status{};
+  const bool is_known = ::fstat(fd, &status) == 0;
+  const FileId id = {status.st_dev, status.st_ino};
   Map& map = maps_[data];
-  map = {path, {}};
+  map = {path, {}, is_known ? path_of_.try_emplace(id, path).first->second : path};
   if (of_ == Of::kBundle) {
     if (can_guard) guard_holes(fd, data, size);
     return nullptr;
@@ -86,7 +90,7 @@ void TouchLog::unmapped(const void* data, uint64_t size, bool read_hole) {
   const std::lock_guard lock(mutex_);
   const auto found = maps_.extract(data);
   if (found.empty()) return;
-  const auto& [path, touched] = found.mapped();
+  const auto& [path, touched, first_path] = found.mapped();
   if (read_hole) lacking_.insert(path);
   for (uint64_t i = 0; i < touched.size();) {
     const uint64_t first = i;
@@ -101,14 +105,14 @@ std::optional<TouchLog::Words> TouchLog::extract_of(const void* data, const std:
   const std::lock_guard lock(mutex_);
   const auto map = maps_.find(data);
   if (map == maps_.end()) return std::nullopt;
-  const auto known = extracts_.find({map->second.path, kind});
+  const auto known = extracts_.find({map->second.first_path, kind});
   return known == extracts_.end() ? std::nullopt : std::optional(known->second);
 }
 
 void TouchLog::add_extract(const void* data, const std::string& kind, const Words& words) {
   const std::lock_guard lock(mutex_);
   if (const auto map = maps_.find(data); map != maps_.end())
-    extracts_.try_emplace({map->second.path, kind}, words);
+    extracts_.try_emplace({map->second.first_path, kind}, words);
 }
 
 }  // namespace cohabit

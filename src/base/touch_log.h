@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/tree.h"
+
 namespace cohabit {
 
 constexpr uint64_t kTouchUnit = 1 << 14;  // of a mapped file, in bytes; of whole pages
@@ -33,7 +35,8 @@ class TouchLog {
     Ranges ranges;
   };
 
-  // Of a file and a kind of work (MappedFile::extract), what it gave.
+  // Of a file and a kind of work (MappedFile::extract), what it gave. By one path of the file: by
+  // which of them it is opened depends on who finds it first.
   using Words = std::vector<std::string>;
   using Extracts = std::map<std::pair<std::string, std::string>, Words>;
 
@@ -51,7 +54,11 @@ class TouchLog {
   bool is_of_bundle() const { return of_ == Of::kBundle; }
   bool wants_pages() const { return of_ != Of::kPaths; }
   const Extracts& extracts() const { return extracts_; }
-  void set_extracts(Extracts known) { extracts_ = std::move(known); }
+  // `paths`: of each file that they are of, by which path.
+  void set_extracts(Extracts known, std::map<FileId, std::string> paths) {
+    extracts_ = std::move(known);
+    path_of_ = std::move(paths);
+  }
   // `data`: where the file is mapped.
   std::optional<Words> extract_of(const void* data, const std::string& kind);
   void add_extract(const void* data, const std::string& kind, const Words& words);
@@ -74,10 +81,12 @@ class TouchLog {
   struct Map {
     std::string path;
     std::vector<uint8_t> touched;
+    std::string first_path;  // of the file, by which its extracts stand
   };
   std::map<const void*, Map> maps_;
   std::set<std::string> lacking_;
   Extracts extracts_;
+  std::map<FileId, std::string> path_of_;
 };
 
 }  // namespace cohabit

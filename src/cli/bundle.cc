@@ -158,10 +158,10 @@ Result<void> Bundle::open(DoctorOptions& options) {
   if (const std::string by = text_at(json, "cohabit"); by != COHABIT_VERSION)
     say("captured by cohabit {}, examined by {}\n", by, COHABIT_VERSION);
   options.root = fmt::format("{}/{}", scratch_.path(), kBundleTree);
-  read_known(scratch_.path(), log_);
   options.surroundings = surroundings_of(json);
   directory_ = options.surroundings->directory;
   if (!directory_.starts_with('/')) directory_ = "/";
+  read_known(scratch_.path(), directory_, log_);
   choose_subject(object_at(json, "subject"), options);
   question_ = question_of(options);
   DoctorOptions captured;

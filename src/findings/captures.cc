@@ -43,15 +43,15 @@ using sim::Binding;
 using sim::ObjectId;
 
 // Among the constants, not in the string table: a DT_NEEDED there would have made it the own
-// provider. `file`: the image's bytes. `with_code`: constants may be in one segment with code, as
+// provider. `file`: the object's bytes. `with_code`: constants may be in one segment with code, as
 // older linkers lay them out.
-bool has_string(const Image& image, Bytes file, const std::string& text, bool with_code = false) {
+bool has_string(const elf::Object& object, Bytes file, const std::string& text,
+                bool with_code = false) {
   constexpr uint64_t kMaxData = 256 << 20;
   const std::string wanted = text + '\0';
-  const size_t table_size = image.elf.strings.size();
-  const auto table =
-      static_cast<size_t>(image.elf.strings.text().data() - image.map.bytes().text().data());
-  for (const elf::Phdr& segment : image.elf.segments) {
+  const size_t table_size = object.strings.size();
+  const auto table = static_cast<size_t>(object.strings.text().data() - file.text().data());
+  for (const elf::Phdr& segment : object.segments) {
     if ((segment.p_flags & elf::PF_W) || segment.p_filesz > kMaxData) continue;
     if ((segment.p_flags & elf::PF_X) && !with_code) continue;
     const auto bytes = file.slice(segment.p_offset, segment.p_filesz);
@@ -67,11 +67,12 @@ bool has_string(const Image& image, Bytes file, const std::string& text, bool wi
 // A module made by Cython 3.2: when it is initialised, it calls zlib.decompress on its strings, and
 // names the macro that made it so where that fails. (3.3 unpacks them by code of its own.)
 bool unpacks_by_zlib(const Image& image) {
-  const auto found = image.map.extract("unpacks its strings by zlib", [&](Bytes file) {
-    const bool does = has_string(image, file, "CYTHON_COMPRESS_STRINGS=%d'.", true) &&
-                      has_string(image, file, "zlib", true);
-    return MappedFile::Words(does ? 1 : 0);
-  });
+  const auto found =
+      image.extract("unpacks its strings by zlib", [](const elf::Object& object, Bytes file) {
+        const bool does = has_string(object, file, "CYTHON_COMPRESS_STRINGS=%d'.", true) &&
+                          has_string(object, file, "zlib", true);
+        return MappedFile::Words(does ? 1 : 0);
+      });
   return !found.empty();
 }
 
@@ -274,8 +275,8 @@ bool Judge::names_soname_of(ObjectId who, ObjectId library) const {
   if (!soname || soname->empty()) return false;
   const Image& image = process_.image(who);
   const std::string name(*soname);
-  const auto found = image.map.extract("has " + name, [&](Bytes file) {
-    return MappedFile::Words(has_string(image, file, name) ? 1 : 0);
+  const auto found = image.extract("has " + name, [&](const elf::Object& object, Bytes file) {
+    return MappedFile::Words(has_string(object, file, name) ? 1 : 0);
   });
   return !found.empty();
 }

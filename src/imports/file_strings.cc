@@ -86,6 +86,17 @@ class Pieces {
   size_t count_ = 0;
 };
 
+bool is_inlined_in(std::string_view file, std::string_view text) {
+  const size_t length = text.size() > 16 ? 16 : text.size() > 8 ? 8 : 4;
+  if (text.size() <= length) return false;
+  const std::string_view first = text.substr(0, length);
+  for (size_t at = find_text(file, first); at != file.npos; at = find_text(file, first, at + 1)) {
+    const size_t behind = at + length;
+    if (behind < file.size() && (file[behind] < ' ' || file[behind] > '~')) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct FileStrings::Words {
@@ -169,36 +180,33 @@ FileStrings::FileStrings(MappedFile file) : file_(std::move(file)) {}
 FileStrings::FileStrings(FileStrings&& other) noexcept = default;
 FileStrings::~FileStrings() = default;
 
-const FileStrings::Words& FileStrings::words() {
-  if (!words_) words_ = std::make_unique<Words>(file_.bytes().text());
+const FileStrings::Words& FileStrings::words_of(std::string_view bytes) {
+  if (!words_) words_ = std::make_unique<Words>(bytes);
   return *words_;
 }
 
 bool FileStrings::has(std::string_view text) {
-  const std::string_view bytes = file_.bytes().text();
-  if (bytes.empty()) return false;
-  if (is_name(text) && bytes.size() <= kMostIndexed && (words_ || ++asked_ > kWorthIt))
-    return words().strings.contains(text);
-  std::string whole(1, '\0');
-  whole.append(text).push_back('\0');
-  return find_text(bytes, whole) != bytes.npos;
+  if (size() == 0) return false;
+  return file_.answer("has the string", text, [&](Bytes file) {
+    const std::string_view bytes = file.text();
+    if (is_name(text) && bytes.size() <= kMostIndexed && (words_ || ++asked_ > kWorthIt))
+      return words_of(bytes).strings.contains(text);
+    std::string whole(1, '\0');
+    whole.append(text).push_back('\0');
+    return find_text(bytes, whole) != bytes.npos;
+  });
 }
 
 bool FileStrings::may_be_inlined(std::string_view text) const {
-  const std::string_view file = file_.bytes().text();
-  const size_t length = text.size() > 16 ? 16 : text.size() > 8 ? 8 : 4;
-  if (text.size() <= length) return false;
-  const std::string_view first = text.substr(0, length);
-  for (size_t at = find_text(file, first); at != file.npos; at = find_text(file, first, at + 1)) {
-    const size_t behind = at + length;
-    if (behind < file.size() && (file[behind] < ' ' || file[behind] > '~')) return true;
-  }
-  return false;
+  return file_.answer("may have in its code", text,
+                      [&](Bytes file) { return is_inlined_in(file.text(), text); });
 }
 
 bool FileStrings::may_make(std::string_view name) {
   if (size() > kMostIndexed || name.size() > kLongest) return true;  // not sought
-  return words().may_make(name) || may_be_inlined(name);
+  return file_.answer("may make", name, [&](Bytes file) {
+    return words_of(file.text()).may_make(name) || is_inlined_in(file.text(), name);
+  });
 }
 
 }  // namespace cohabit::python

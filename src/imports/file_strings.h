@@ -2,7 +2,8 @@
 // and which words stand there at all.
 //
 // Programs ask for thousands of names of one module (hasattr over tables of operators), and each
-// search of 10 MB takes milliseconds. All words are found in one pass instead.
+// search of 10 MB takes milliseconds. All words are found in one pass instead. What is read for an
+// answer so depends on what was asked before: a bundle has the answers (MappedFile::answer).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ class FileStrings {
 
  private:
   struct Words;
-  const Words& words();
+  const Words& words_of(std::string_view bytes);
 
   MappedFile file_;
   std::unique_ptr<Words> words_;

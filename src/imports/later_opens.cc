@@ -65,9 +65,7 @@ bool imports_dlopen(const elf::Object& object) {
 }
 
 std::vector<std::string> names_in(const Opener& opener) {
-  const Image& image = *opener.image;
-  return image.map.extract("library names",
-                           [&](Bytes file) { return elf::library_names(image.elf, file); });
+  return opener.image->extract("library names", elf::library_names);
 }
 
 // "x.so" for version 9.1.0: x.so.9.1.0, x.so.9.1, x.so.9, x.so

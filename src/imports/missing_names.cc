@@ -138,12 +138,9 @@ bool Interpreter::may_name_in_native_code(std::string_view name) {
     interpreter_names_.emplace();
     const std::string path = native_code_of(tree(), finder_.interpreter());
     const auto& probe = images_.open(path, finder_.interpreter().elf_machine);
-    if (probe.image != kNone) {
-      const Image& image = images_[probe.image];
-      *interpreter_names_ = image.map.extract("names of an interpreter", [&](Bytes file) {
-        return names_of_interpreter(image.elf, file);
-      });
-    }
+    if (probe.image != kNone)
+      *interpreter_names_ =
+          images_[probe.image].extract("names of an interpreter", names_of_interpreter);
   }
   return interpreter_names_->empty() || python::may_name(*interpreter_names_, name);
 }

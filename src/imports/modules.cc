@@ -728,10 +728,10 @@ const NativeStrings* Interpreter::strings_of(const ModuleSpec& spec) {
   if (known != cache_.natives.end()) return &known->second;
   const auto& probe = images_.open(spec.path, finder_.interpreter().elf_machine);
   if (probe.image == kNone) return nullptr;
-  const Image& image = images_[probe.image];
-  const auto words = image.map.extract("strings of a native module", [&](Bytes file) {
-    return words_of(read_native_strings(image.elf, file));
-  });
+  const auto words = images_[probe.image].extract(
+      "strings of a native module", [](const elf::Object& object, Bytes file) {
+        return words_of(read_native_strings(object, file));
+      });
   return &cache_.natives.emplace(spec.path, native_strings_of(words)).first->second;
 }
 

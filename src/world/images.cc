@@ -97,6 +97,15 @@ std::vector<elf::Defect> Image::defects() const {
   return all;
 }
 
+MappedFile::Words Image::extract(
+    const std::string& kind,
+    const std::function<MappedFile::Words(const elf::Object&, Bytes)>& read) const {
+  return map.extract(kind, [&](Bytes bytes) {
+    const bool is_same = bytes.text().data() == map.bytes().text().data();
+    return is_same ? read(elf, bytes) : read(elf::parse(bytes), bytes);
+  });
+}
+
 // Room for three large frameworks at once, so that nothing is copied while it grows. Memory that is
 // never written costs nothing. Small processes do not come here.
 void Images::make_room() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -67,6 +68,10 @@ struct Image {
   bool foreseen = false;  // opened for what an earlier run has kept, and not yet else
   HugeVector<Reference> own_references;      // where they are not kept
   std::vector<elf::Defect> defects() const;  // of the file, and of its references once indexed
+  // MappedFile::extract with the object in those bytes: what is read by `elf` a log would note.
+  MappedFile::Words extract(
+      const std::string& kind,
+      const std::function<MappedFile::Words(const elf::Object&, Bytes)>& read) const;
   std::future<References> early;  // being read on another core; last, so that it ends first
 };
 

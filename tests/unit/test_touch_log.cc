@@ -8,6 +8,7 @@
 
 #include "base/touch_log.h"
 #include "base/tree.h"
+#include "imports/file_strings.h"
 #include "temp_tree.h"
 
 using namespace cohabit;
@@ -59,22 +60,67 @@ void check_extracts() {
   Tree tree;
   tree.set_log(&log);
   int calls = 0;
+  const std::string linked = temp.path() + "/linked";
+  REQUIRE(::link(path.c_str(), linked.c_str()) == 0);
   CHECK(words(*tree.map(path), calls) == MappedFile::Words{"xy", "z"});
-  CHECK(words(*tree.map(path), calls) == MappedFile::Words{"xy", "z"});
+  CHECK(words(*tree.map(linked), calls) == MappedFile::Words{"xy", "z"});
   CHECK(calls == 1);
   CHECK(log.paths().at(path).ranges.empty());
 
   // The same elsewhere: the bytes are a hole.
   TouchLog other(TouchLog::Of::kBundle);
-  other.set_extracts(log.extracts());
+  other.set_extracts(log.extracts(), {{tree.stat(path)->id, path}});
   temp.file("a", "");
   REQUIRE(::truncate(path.c_str(), 3 * kTouchUnit) == 0);
   tree.set_log(&other);
-  CHECK(words(*tree.map(path), calls) == MappedFile::Words{"xy", "z"});
-  CHECK(calls == 1);
+  // By which path the file is opened is no matter.
+  for (const std::string& same : {path, temp.path() + "/./a", linked}) {
+    CHECK(words(*tree.map(same), calls) == MappedFile::Words{"xy", "z"});
+    CHECK(calls == 1);
+  }
   CHECK(other.lacking().empty());
-  other.set_extracts({});
+  other.set_extracts({}, {});
   CHECK(words(*tree.map(path), calls).front() == std::string(2, '\0'));
+  CHECK(other.lacking() == std::set<std::string>{path});
+}
+
+// What is read for an answer depends on how much the same thread was asked before, and on a bundle
+// each thread may be asked something else.
+void check_answers() {
+  const TempTree temp;
+  std::string text = std::string("\0near\0", 6) + std::string(3 * kTouchUnit, '\1');
+  text.append(std::string("\0far\0kind_%d\0", 13));
+  temp.file("a", text);
+  const std::string path = temp.path() + "/a";
+  Tree tree;
+  const auto open = [&] { return python::FileStrings(std::move(*tree.map(path))); };
+  TouchLog log(TouchLog::Of::kMachine);
+  tree.set_log(&log);
+  for (int thread = 0; thread < 2; thread++) {
+    python::FileStrings strings = open();
+    CHECK(strings.has("near"));
+    CHECK(strings.has(thread == 0 ? "far" : "near"));
+    CHECK(!strings.has("none"));
+    CHECK(strings.may_make("kind_7"));
+    CHECK(!strings.may_be_inlined("none so far"));
+  }
+  CHECK(log.paths().at(path).ranges.empty());
+
+  TouchLog other(TouchLog::Of::kBundle);
+  other.set_extracts(log.extracts(), {{tree.stat(path)->id, path}});
+  temp.file("a", "");
+  REQUIRE(::truncate(path.c_str(), static_cast<off_t>(text.size())) == 0);
+  tree.set_log(&other);
+  {
+    python::FileStrings strings = open();
+    for (int times = 0; times < 4; times++) CHECK(strings.has("near"));
+    CHECK(strings.has("far"));
+    CHECK(!strings.has("none"));
+    CHECK(strings.may_make("kind_7"));
+    CHECK(!strings.may_be_inlined("none so far"));
+  }
+  CHECK(other.lacking().empty());
+  CHECK(!open().has("another"));
   CHECK(other.lacking() == std::set<std::string>{path});
 }
 
@@ -83,4 +129,5 @@ void check_extracts() {
 TEST_CASE("touch log: units that were read, and words in place of bytes") {
   check_units();
   check_extracts();
+  check_answers();
 }
