@@ -265,7 +265,7 @@ void Interpreter::find_files(NamingFiles& naming, const Module& native) {
     const auto& probe = images_.open(library, finder_.interpreter().elf_machine);
     FileStrings* file = probe.image == kNone ? nullptr : strings_in(library);
     if (!file) return;
-    const bool is_own = library == path;
+    const bool is_own = probe.image == own.image;  // by whichever path it was opened first
     if (is_own || uses_python(images_[probe.image].elf)) {
       if (file->size() > (is_own ? kMostOfOwn : kMostOfUser)) return;
     } else if (file->size() > kMostOfOthers) {
