@@ -168,7 +168,8 @@ Result<MappedFile> MappedFile::map(int fd, const std::string& name, TouchLog* lo
   file.slot_ = take_slot(data, file.size_);
   file.log_ = log;
   if (log) {
-    uint8_t* touched = log->mapped(name, fd, data, file.size_, file.slot_ >= 0);
+    uint8_t* touched =
+        log->mapped(name, {status.st_dev, status.st_ino}, fd, data, file.size_, file.slot_ >= 0);
     if (file.slot_ >= 0) slots[file.slot_].touched.store(touched);
     auto same = log->is_of_bundle() ? Result<MappedFile>(MappedFile()) : map(fd, name);
     if (same && same->data_) file.unnoted_ = std::make_unique<MappedFile>(std::move(*same));

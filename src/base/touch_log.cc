@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,14 +67,11 @@ void TouchLog::read(const std::string& path, int fd, uint64_t count) {
   if (hole >= 0 && static_cast<uint64_t>(hole) < count) lacking_.insert(path);
 }
 
-uint8_t* TouchLog::mapped(const std::string& path, int fd, void* data, uint64_t size,
+uint8_t* TouchLog::mapped(const std::string& path, FileId id, int fd, void* data, uint64_t size,
                           bool can_guard) {
   const std::lock_guard lock(mutex_);
-  struct stat status{};
-  const bool is_known = ::fstat(fd, &status) == 0;
-  const FileId id = {status.st_dev, status.st_ino};
   Map& map = maps_[data];
-  map = {path, {}, is_known ? path_of_.try_emplace(id, path).first->second : path};
+  map = {path, {}, path_of_.try_emplace(id, path).first->second};
   if (of_ == Of::kBundle) {
     if (can_guard) guard_holes(fd, data, size);
     return nullptr;

@@ -68,9 +68,11 @@ class TouchLog {
   void listed(const std::string& path, bool is_there);
   // The first `count` bytes of a file were read; `fd` is open on it.
   void read(const std::string& path, int fd, uint64_t count);
-  // `can_guard`: a read of an inaccessible page will be survived.
+  // `id`: of the file, which `fd` is open on. `can_guard`: a read of an inaccessible page will be
+  // survived.
   // The flags to set, one for each unit; null: no unit is to be noted.
-  uint8_t* mapped(const std::string& path, int fd, void* data, uint64_t size, bool can_guard);
+  uint8_t* mapped(const std::string& path, FileId id, int fd, void* data, uint64_t size,
+                  bool can_guard);
   // Before it is unmapped; `read_hole`: what a guard of mapped() said.
   void unmapped(const void* data, uint64_t size, bool read_hole);
 

@@ -85,19 +85,18 @@ std::vector<MembersReached> members_reached(const Image& image,
   std::vector<MembersReached> reached(symbols.size());
   if (image.elf.machine != elf::EM_X86_64) return reached;
   const std::string list = fmt::format("{}", fmt::join(symbols, ","));
-  const MappedFile::Words words =
-      image.extract("members reached by " + hexadecimal(sha256(Bytes(list))),
-                    [&](const elf::Object& object, Bytes file) {
-                      MemberCode code(object, file);
-                      MappedFile::Words found;
-                      size_t offsets = 0;
-                      for (const uint32_t symbol : symbols) {
-                        const MembersReached one = code.reached_by(symbol);
-                        offsets += one.offsets.size() + one.with_helpers.size();
-                        found.push_back(offsets <= kMostOffsets ? words_of(one) : "?");
-                      }
-                      return found;
-                    });
+  const std::string kind = "members reached by " + hexadecimal(sha256(Bytes(list)));
+  const auto words = image.extract(kind, [&](const elf::Object& object, Bytes file) {
+    MemberCode code(object, file);
+    MappedFile::Words found;
+    size_t offsets = 0;
+    for (const uint32_t symbol : symbols) {
+      const MembersReached one = code.reached_by(symbol);
+      offsets += one.offsets.size() + one.with_helpers.size();
+      found.push_back(offsets <= kMostOffsets ? words_of(one) : "?");
+    }
+    return found;
+  });
   for (size_t i = 0; i < std::min(words.size(), reached.size()); i++)
     reached[i] = read_words(words[i]);
   return reached;
