@@ -141,31 +141,45 @@ std::string place_of(const std::string& path) {
 }
 
 void write_files(const Collector& found, const Redaction& redaction, ArchiveWriter& archive) {
+  std::set<std::string> packed;  // two paths may be the same without their secrets
   for (const auto& [id, content] : found.files()) {
     if (content.paths.empty()) continue;
     const std::string& first = *content.paths.begin();
+    if (!packed.insert(redaction.applied(first)).second) continue;
     auto parts = read_parts(first, content);
     const bool compiled = is_elf(parts);
     const bool is_whole = parts.size() == 1 && parts.begin()->first == 0 &&
                           parts.begin()->second.size() >= content.size;
     for (auto& [offset, bytes] : parts)
       is_whole ? redaction.apply_to_file(first, bytes, compiled)
-               : redaction.apply_to_part(bytes, compiled);
+               : redaction.apply_to_part(first, bytes, compiled);
     const uint64_t size = is_whole ? parts.begin()->second.size() : content.size;
-    archive.add_sparse(place_of(first), {size, content.is_executable, std::move(parts)});
+    const std::string place = place_of(redaction.applied(first));
+    archive.add_sparse(place, {size, content.is_executable, std::move(parts)});
     for (const std::string& path : content.paths)
-      if (path != first) archive.add_hard_link(place_of(path), place_of(first));
+      if (packed.insert(redaction.applied(path)).second)
+        archive.add_hard_link(place_of(redaction.applied(path)), place);
   }
 }
 
 // Names are bytes: what cannot stand in one ends them.
 using Texts = std::vector<std::string>;
 
-template <class Names>
-std::string join_texts(const Names& names) {
+std::string join_texts(const Texts& names) {
   std::string text;
   for (const std::string& name : names) text.append(name).push_back('\0');
   return text;
+}
+
+std::set<std::string> applied(const Redaction& redaction, const std::set<std::string>& paths) {
+  std::set<std::string> result;
+  for (const std::string& path : paths) result.insert(redaction.applied(path));
+  return result;
+}
+
+std::string join_paths(const Redaction& redaction, const std::set<std::string>& paths) {
+  const auto shown = applied(redaction, paths);
+  return join_texts({shown.begin(), shown.end()});
 }
 
 Texts read_texts(const std::string& bundle, const char* name) {
@@ -186,10 +200,11 @@ std::set<std::string> read_names(const std::string& bundle, const char* name) {
 }
 
 // Path, kind, how many words, the words.
-Texts texts_of(const TouchLog::Extracts& extracts) {
+Texts texts_of(const TouchLog::Extracts& extracts, const Redaction& redaction) {
   Texts texts;
   for (const auto& [of, words] : extracts) {
-    texts.insert(texts.end(), {of.first, of.second, std::to_string(words.size())});
+    texts.insert(texts.end(),
+                 {redaction.applied(of.first), of.second, std::to_string(words.size())});
     texts.insert(texts.end(), words.begin(), words.end());
   }
   return texts;
@@ -202,18 +217,24 @@ Result<uint64_t> write_bundle(const BundleRequest& request) {
   for (const auto& [path, touched] : request.log.paths()) found.add(path, touched);
   ArchiveWriter archive(UnpackLimits().bytes);
   for (const BundleText& one : request.texts) archive.add_text(one.name, one.text);
-  archive.add_text(kBundleAbsent, join_texts(found.absent()));
-  archive.add_text(kBundleListed, join_texts(found.listed()));
-  archive.add_text(kBundlePartlyListed, join_texts(found.partly_listed()));
-  std::string extracts = join_texts(texts_of(request.log.extracts()));
-  request.redaction.apply(extracts);
+  const Redaction& redaction = request.redaction;
+  archive.add_text(kBundleAbsent, join_paths(redaction, found.absent()));
+  archive.add_text(kBundleListed, join_paths(redaction, found.listed()));
+  archive.add_text(kBundlePartlyListed, join_paths(redaction, found.partly_listed()));
+  std::string extracts = join_texts(texts_of(request.log.extracts(), redaction));
+  redaction.apply_to_extracts(extracts);
   archive.add_text(kBundleExtracts, extracts);
   archive.add_directory(kBundleTree);
-  for (const std::string& path : found.directories()) archive.add_directory(place_of(path));
-  for (const std::string& path : found.others()) archive.add_fifo(place_of(path));
-  write_files(found, request.redaction, archive);
+  for (const std::string& path : applied(redaction, found.directories()))
+    archive.add_directory(place_of(path));
+  for (const std::string& path : applied(redaction, found.others()))
+    archive.add_fifo(place_of(path));
+  write_files(found, redaction, archive);
   // Last: nothing is unpacked through a link.
-  for (const auto& [path, target] : found.links()) archive.add_symlink(place_of(path), target);
+  std::map<std::string, std::string> links;
+  for (const auto& [path, target] : found.links())
+    links.emplace(redaction.applied(path), redaction.applied(target));
+  for (const auto& [path, target] : links) archive.add_symlink(place_of(path), target);
   const auto bytes = archive.finish();
   if (!bytes) return fail(fmt::format("cannot write {}: {}", request.out, bytes.error().message));
   if (auto done = write_file(request.out, *bytes); !done)

@@ -28,29 +28,6 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> al
   return std::find(all.begin(), all.end(), text) != all.end();
 }
 
-// Names tell more or less: `key = "torch"` may be what is imported next.
-bool tells_clearly(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(c)); });
-  const bool is_constant =
-      lower.find('_') != lower.npos &&
-      std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  constexpr std::array<std::string_view, 6> kClear = {"token",  "secret",     "passw",
-                                                      "passph", "credential", "api_key"};
-  return is_constant || std::any_of(kClear.begin(), kClear.end(), [&](std::string_view part) {
-           return lower.find(part) != lower.npos;
-         });
-}
-
-bool is_hidden_value(std::string_view name, std::string_view value) {
-  if (!names_secret(name)) return false;
-  if (tells_clearly(name)) return true;
-  return !is_made_of(value, "_.") || std::any_of(value.begin(), value.end(), [](char c) {
-    return std::isupper(static_cast<unsigned char>(c)) != 0;
-  });
-}
-
 // What programs fill in stays: "{name}", "%s", "%(name)s". In an f-string all of {...} is code.
 void hide(std::string& text, size_t begin, size_t end, bool is_format) {
   for (size_t i = begin; i < end; i++) {
@@ -72,6 +49,93 @@ void hide(std::string& text, size_t begin, size_t end, bool is_format) {
     if (text[i] != '\n' && text[i] != '\r') text[i] = 'x';
   }
 }
+
+// What a text tells of: "API_KEY=...", "password: ...", "'token': '...'", "--token ...", headers
+// ("Authorization: Bearer ..."), "curl -u user:...".
+class ToldSecrets {
+ public:
+  ToldSecrets(std::string& text, size_t begin, size_t end, bool is_format)
+      : text_(text), end_(end), is_format_(is_format), at_(begin) {}
+
+  void run() {
+    while (at_ < end_) {
+      const size_t begin = at_;
+      while (at_ < end_ && is_of_name(text_[at_])) at_++;
+      if (at_ == begin)
+        at_++;
+      else
+        look_behind(begin);
+    }
+  }
+
+ private:
+  static bool is_of_name(char c) { return is_word(c) || c == '-' || c == '.'; }
+
+  // Behind a word: is it a name, and of what?
+  void look_behind(size_t begin) {
+    const std::string word = text_.substr(begin, at_ - begin);
+    const std::string name = word.substr(std::min(word.find_first_not_of("-."), word.size()));
+    if (is_one_of(word, {"-u", "--user"}))
+      return hide_next([](std::string_view value) { return value.find(':') != value.npos; });
+    if (is_one_of(word, {"Bearer", "bearer", "Basic"}))
+      return hide_next([](std::string_view value) {
+        return holds_secret("TOKEN", value) && value.find_first_of("0123456789=") != value.npos;
+      });
+    if (!names_secret(name)) return;
+    const auto is_secret = [&](std::string_view value) { return holds_secret(name, value); };
+    size_t sign = at_;
+    if (sign < end_ && is_quote(text_[sign])) sign++;
+    if (sign < end_ && text_[sign] == '\\') sign++;
+    sign = skip_blanks(sign);
+    if (sign < end_ && (text_[sign] == '=' || text_[sign] == ':')) {
+      const char next = sign + 1 < end_ ? text_[sign + 1] : '\0';
+      if (next == '=' || next == ':' || next == '/') return;
+      at_ = sign + 1;
+      skip_scheme();
+      return hide_next(is_secret);
+    }
+    if (word.starts_with("-")) hide_next(is_secret);
+  }
+
+  static bool is_quote(char c) { return c == '\'' || c == '"' || c == '`'; }
+
+  size_t skip_blanks(size_t at) const {
+    while (at < end_ && (text_[at] == ' ' || text_[at] == '\t')) at++;
+    return at;
+  }
+
+  // "Bearer" of "Authorization: Bearer ...".
+  void skip_scheme() {
+    const size_t begin = skip_blanks(at_);
+    size_t end = begin;
+    while (end < end_ && is_word(text_[end])) end++;
+    std::string word = text_.substr(begin, end - begin);
+    std::transform(word.begin(), word.end(), word.begin(), [](char c) {
+      return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    });
+    const bool goes_on = end < end_ && text_[end] == ' ';
+    if (goes_on && is_one_of(word, {"bearer", "basic", "token", "digest", "apikey"})) at_ = end;
+  }
+
+  // The word that comes next, or what is quoted.
+  template <class F>
+  void hide_next(F is_secret) {
+    size_t begin = skip_blanks(at_);
+    if (begin < end_ && text_[begin] == '\\') begin++;
+    const char quote = begin < end_ && is_quote(text_[begin]) ? text_[begin++] : '\0';
+    const std::string ends = quote != '\0' ? std::string{quote, '\n'} : " \t\n,;&|<>()[]'\"`\\";
+    const size_t end = std::min(text_.find_first_of(ends, begin), end_);
+    at_ = std::max(at_, end);
+    const std::string_view value = std::string_view(text_).substr(begin, end - begin);
+    if (!value.empty() && !value.starts_with("--") && is_secret(value))
+      hide(text_, begin, end, is_format_);
+  }
+
+  std::string& text_;
+  size_t end_;
+  bool is_format_;
+  size_t at_;
+};
 
 // One pass over a program.
 class Program {
@@ -98,7 +162,7 @@ class Program {
   void step() {
     const char c = text_[at_];
     if (c == '#') {
-      at_ = std::min(text_.find('\n', at_), text_.size());
+      hide_comment();
     } else if (c == '\\' && at_ + 1 < text_.size()) {
       at_ += 2;
     } else if (c == '\n' || c == ';') {
@@ -113,6 +177,18 @@ class Program {
     } else {
       read_sign(c);
     }
+  }
+
+  // What is said in one decides nothing, but for the first two lines: who runs it, how it is coded.
+  void hide_comment() {
+    const size_t end = std::min(text_.find('\n', at_), text_.size());
+    const std::string_view comment = std::string_view(text_).substr(at_, end - at_);
+    const bool is_read =
+        std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(at_), '\n') < 2 &&
+        (comment.starts_with("#!") || comment.find("coding") != comment.npos);
+    for (size_t i = at_ + 1; i < end && !is_read; i++)
+      if (text_[i] != ' ' && text_[i] != '\r') text_[i] = 'x';
+    at_ = end;
   }
 
   void end_statement() {
@@ -146,8 +222,11 @@ class Program {
     at_ =
         std::min(end + (end < text_.size() && text_[end] == quote ? mark.size() : 0), text_.size());
     const std::string value = text_.substr(begin, end - begin);
-    if (is_value() && is_hidden_value(name_here(), value))
-      hide(text_, begin, end, prefix.find_first_of("fFtT") != std::string::npos);
+    const bool is_format = prefix.find_first_of("fFtT") != std::string::npos;
+    if (is_value() && holds_secret(name_here(), value))
+      hide(text_, begin, end, is_format);
+    else
+      ToldSecrets(text_, begin, end, is_format).run();
     if (brackets_.size() <= 2 && !brackets_.back().is_display) targets_.push_back(value);
     last_ = {Kind::kLiteral, value};
   }
@@ -179,7 +258,8 @@ class Program {
   }
 
   static bool sets_by_name(std::string_view callee) {
-    return is_one_of(callee, {"setdefault", "putenv", "setenv", "set", "get", "getenv", "pop"});
+    return is_one_of(callee, {"setdefault", "putenv", "setenv", "set", "get", "getenv", "pop",
+                              "setattr", "__setattr__", "setitem", "__setitem__", "add_header"});
   }
 
   void read_sign(char c) {
@@ -217,10 +297,12 @@ class Program {
     } else if (sign == "," && brackets_.size() > 1) {
       here.name.clear();
       here.first_name.clear();
+      const std::string_view text = last_.text;
+      const std::string_view name = text.substr(std::min(text.find_first_not_of('-'), text.size()));
       const bool is_name =
-          last_.kind == Kind::kLiteral && is_made_of(last_.text, "_") && names_secret(last_.text);
-      if (is_name && (here.is_display ? tells_clearly(last_.text) : sets_by_name(here.callee)))
-        here.name = last_.text;
+          last_.kind == Kind::kLiteral && is_made_of(name, "_-") && names_secret(name);
+      if (is_name && (here.is_display ? tells_of_secret(name) : sets_by_name(here.callee)))
+        here.name = name;
     }
     last_ = {Kind::kSign, sign};
   }
@@ -337,8 +419,22 @@ bool is_own_source(std::string_view path, std::string_view text) {
          (text.starts_with("#!") && text.substr(0, text.find('\n')).find("python") != text.npos);
 }
 
+bool is_settings(std::string_view path) {
+  for (const char* installed : {"-packages/", "/conda-meta/"})
+    if (path.find(installed) != path.npos) return false;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  constexpr std::array<std::string_view, 8> kEnds = {".toml", ".cfg",  ".ini", ".conf",
+                                                     ".env",  ".yaml", ".yml", ".json"};
+  return std::any_of(kEnds.begin(), kEnds.end(),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
 void hide_source_secrets(std::string& source) {
   Program(source).run();
+}
+
+void hide_told_secrets(std::string& text) {
+  ToldSecrets(text, 0, text.size(), false).run();
 }
 
 void hide_notebook_secrets(std::string& notebook) {

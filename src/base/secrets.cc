@@ -120,6 +120,122 @@ bool is_letter(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0;
 }
 
+// "_HF_TOKEN_" of "hf_token"; a tokenizer takes no token, an author has no key.
+std::string upper_word(std::string_view name) {
+  std::string upper = "_";
+  std::transform(name.begin(), name.end(), std::back_inserter(upper), [](char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  upper += '_';
+  const auto drop = [&](std::string_view part, std::string_view unless) {
+    const size_t at = upper.find(part);
+    if (at == upper.npos) return;
+    const std::string_view rest = std::string_view(upper).substr(at + part.size());
+    if (unless.empty() || !rest.starts_with(unless)) upper.erase(at, part.size());
+  };
+  drop("TOKENIZ", "");
+  drop("AUTHOR", "IZ");
+  return upper;
+}
+
+// What stands for a secret in a bundle.
+bool is_stand_in(std::string_view value) {
+  return value.starts_with('x') && value.find_first_not_of("x/") == value.npos;
+}
+
+// Of a kind of thing that is on or off.
+bool is_switch(std::string_view value) {
+  std::string lower(value);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::string_view kAll[] = {"",   "0",  "1",   "true", "false", "yes",
+                                       "no", "on", "off", "none", "null"};
+  return std::find(std::begin(kAll), std::end(kAll), lower) != std::end(kAll);
+}
+
+// use(part): no more of them where it says no. Whether it said so never.
+template <class F>
+bool all_parts(std::string_view text, std::string_view separators, F use) {
+  while (true) {
+    const size_t end = std::min(text.find_first_of(separators), text.size());
+    if (!use(text.substr(0, end))) return false;
+    if (end == text.size()) return true;
+    text.remove_prefix(end + 1);
+  }
+}
+
+size_t letters_at_start(std::string_view text) {
+  return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_letter) - text.begin());
+}
+
+bool are_digits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+}
+
+// "word", "Word", "WORD".
+bool is_of_one_case(std::string_view word) {
+  const auto is_lower = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
+  const auto is_upper = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; };
+  const std::string_view rest = word.substr(std::min<size_t>(word.size(), 1));
+  return std::all_of(rest.begin(), rest.end(), is_lower) ||
+         std::all_of(word.begin(), word.end(), is_upper);
+}
+
+// Paths from the root, with ':' between them: what is at such a place may be secret, where it is
+// may not. Keys in Base64 may begin like one.
+bool are_places(std::string_view value) {
+  constexpr size_t kLongest = 16;
+  const auto is_key = [](std::string_view name) {
+    const auto has = [&](int (*kind)(int)) {
+      return std::any_of(name.begin(), name.end(),
+                         [&](char c) { return kind(static_cast<unsigned char>(c)) != 0; });
+    };
+    return name.size() > kLongest && has(std::isupper) && has(std::islower) && has(std::isdigit) &&
+           name.find_first_of("-_. @") == name.npos;
+  };
+  return all_parts(value, ":", [&](std::string_view path) {
+    return path.starts_with('/') && path.find('/', 1) != path.npos &&
+           path.find("//") == path.npos && path.find('=') == path.npos &&
+           all_parts(path.substr(1), "/", [&](std::string_view name) { return !is_key(name); });
+  });
+}
+
+constexpr std::string_view kSeparators = "-_./:, ";
+constexpr size_t kLongestNumber = 9;
+
+// Words and numbers, as settings of any kind hold them: "ldap", "ed25519", "keyring.backends.null".
+bool is_ordinary(std::string_view value) {
+  constexpr size_t kLongest = 16, kLongestUpper = 10, kMostDigits = 5;
+  return value.find("://") == value.npos &&
+         all_parts(value, kSeparators, [](std::string_view part) {
+           const size_t letters = letters_at_start(part);
+           const std::string_view word = part.substr(0, letters), digits = part.substr(letters);
+           const bool is_upper = std::none_of(word.begin(), word.end(), [](char c) {
+             return std::islower(static_cast<unsigned char>(c)) != 0;
+           });
+           const bool is_short = letters <= (is_upper ? kLongestUpper : kLongest);
+           return is_short && are_digits(digits) &&
+                  digits.size() <= (letters > 0 ? kMostDigits : kLongestNumber);
+         });
+}
+
+// What other text is full of, so that it cannot be looked for: "python", "python3.8", "3.8.18",
+// "correct-horse". Numbers alone are not.
+bool is_common(std::string_view value) {
+  if (is_stand_in(value) || are_digits(value)) return false;
+  constexpr size_t kLongest = 20;
+  size_t digits = 0;
+  const bool is_versioned = value.starts_with("python") || value.find('.') != value.npos;
+  return all_parts(value, kSeparators, [&](std::string_view part) {
+    const size_t letters = letters_at_start(part);
+    const std::string_view number = part.substr(letters);
+    digits += number.size();
+    return letters <= kLongest && is_of_one_case(part.substr(0, letters)) && are_digits(number) &&
+           (number.empty() || letters == 0 || is_versioned) && digits <= kLongestNumber;
+  });
+}
+
 // "api_key" of "--api-key" and "--api-key=K"; empty: the word is no option.
 std::string option_name(std::string_view word) {
   word = word.substr(std::min(word.find_first_not_of('-'), word.size()));
@@ -158,25 +274,57 @@ bool names_secret(std::string_view name) {
       "TOKEN",   "SECRET", "PASS",    "PWD",      "CREDENTIAL",     "KEY",   "AUTH",  "SIGNATURE",
       "PRIVATE", "COOKIE", "WEBHOOK", "CONN_STR", "CONNECTION_STR", "_PAT_", "_PIN_", "_SIG_",
       "_SAS_",   "_DSN_"};  // words of their own
-  std::string upper = "_";
-  std::transform(name.begin(), name.end(), std::back_inserter(upper), [](char c) {
-    return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  });
-  upper += '_';
-  // A tokenizer takes no token.
-  constexpr std::string_view kTokenizer = "TOKENIZ";
-  if (const size_t at = upper.find(kTokenizer); at != upper.npos)
-    upper.erase(at, kTokenizer.size());
+  const std::string upper = upper_word(name);
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return upper.find(part) != std::string::npos; });
+}
+
+bool tells_of_secret(std::string_view name) {
+  if (!names_secret(name)) return false;
+  constexpr std::string_view kParts[] = {
+      "TOKEN",      "SECRET", "PASSW",   "PASSPH",     "_PASS_",         "_PWD_",
+      "CREDENTIAL", "APIKEY", "API_KEY", "ACCESS_KEY", "_AUTH_",         "AUTHORIZATION",
+      "SIGNATURE_", "COOKIE", "WEBHOOK", "CONN_STR",   "CONNECTION_STR", "_PAT_",
+      "_PIN_",      "_SIG_",  "_SAS_",   "_DSN_"};
+  const std::string upper = upper_word(name);
+  if (upper.ends_with("_KEY_") && upper != "_KEY_") return true;
+  if (upper.starts_with("_AUTH_") && upper != "_AUTH_") return false;  // of kinds and places of it
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return upper.find(part) != std::string::npos; });
+}
+
+bool holds_secret(std::string_view name, std::string_view value) {
+  name = name.substr(0, name.find('='));
+  if (!names_secret(name) || is_switch(value)) return false;
+  if (is_stand_in(value)) return true;
+  return !are_places(value) && (tells_of_secret(name) || !is_ordinary(value));
 }
 
 std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables) {
   constexpr size_t kLeast = 6;
   std::vector<std::string> values;
-  for (const auto& [name, value] : variables)
-    if (names_secret(name) && value.size() >= kLeast) values.push_back(value);
+  const auto add = [&](std::string_view value) {
+    const bool known = std::find(values.begin(), values.end(), value) != values.end();
+    if (value.size() >= kLeast && !is_common(value) && !known) values.emplace_back(value);
+    return true;
+  };
+  for (const auto& [name, value] : variables) {
+    if (!holds_secret(name, value)) continue;
+    add(value);
+    all_parts(value, "/", add);  // of a path it may be more than one
+  }
+  // The longest first: one may be a part of another.
+  std::stable_sort(values.begin(), values.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
   return values;
+}
+
+std::string stand_in_of(std::string_view secret) {
+  std::string result(secret);
+  for (char& c : result)
+    if (c != '/') c = 'x';
+  if (result.starts_with('/')) result[0] = 'x';
+  return result;
 }
 
 std::vector<std::string> without_secret_arguments(std::vector<std::string> words) {
@@ -186,14 +334,19 @@ std::vector<std::string> without_secret_arguments(std::vector<std::string> words
   return words;
 }
 
+std::vector<std::string> with_stand_ins(std::vector<std::string> words) {
+  for_each_secret(words, [](const std::string& name, std::string& word, size_t at) {
+    const std::string value = word.substr(at);
+    if (holds_secret(name, value)) word.replace(at, value.size(), stand_in_of(value));
+  });
+  return words;
+}
+
 std::map<std::string, std::string> with_secret_arguments(
     std::map<std::string, std::string> variables, std::vector<std::string> words) {
   for_each_secret(words, [&](const std::string& name, const std::string& word, size_t at) {
     const std::string value = word.substr(at);
-    const bool is_name = std::all_of(value.begin(), value.end(), [](char c) {
-      return is_letter(c) || std::string_view("-_./").find(c) != std::string_view::npos;
-    });
-    if (!is_name) variables.insert_or_assign(name + "=" + value, value);
+    variables.insert_or_assign(name + "=" + value, value);
   });
   return variables;
 }

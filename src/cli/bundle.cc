@@ -19,6 +19,7 @@
 #include "base/say.h"
 #include "base/secrets.h"
 #include "findings/environment.h"
+#include "imports/source_text.h"
 #include "version.h"
 
 namespace cohabit {
@@ -29,6 +30,46 @@ using Json = nlohmann::ordered_json;
 constexpr int kSchemaVersion = 1;
 constexpr size_t kMaxManifest = 16 << 20;
 constexpr size_t kShownGaps = 3;
+
+// Paths and variables are bytes: those that are no UTF-8 stand as {"latin1": ...}, a character for
+// each byte.
+constexpr const char* kLatin1 = "latin1";
+
+Json bytes_of(const std::string& text) {
+  if (python::is_utf8(text)) return text;
+  std::string characters;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) characters += static_cast<char>(0xc0 | byte >> 6);
+    characters += static_cast<char>(byte < 0x80 ? byte : 0x80 | (byte & 0x3f));
+  }
+  return {{kLatin1, characters}};
+}
+
+Json bytes_of(const std::vector<std::string>& texts) {
+  Json result = Json::array();
+  for (const std::string& text : texts) result.push_back(bytes_of(text));
+  return result;
+}
+
+std::optional<std::string> read_bytes(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object() || value.size() != 1 || !value.contains(kLatin1)) return std::nullopt;
+  const std::string characters = text_at(value, kLatin1);
+  std::string bytes;
+  for (size_t i = 0; i < characters.size(); i++) {
+    auto byte = static_cast<unsigned char>(characters[i]);
+    if ((byte == 0xc2 || byte == 0xc3) && i + 1 < characters.size())
+      byte = static_cast<unsigned char>(byte << 6 | (characters[++i] & 0x3f));
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
+std::string bytes_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() ? read_bytes(*found).value_or("") : "";
+}
 
 int number_at(const Json& json, const char* name) {
   const auto found = json.find(name);
@@ -45,7 +86,7 @@ std::vector<std::string> list_at(const Json& json, const char* name) {
   const auto found = json.find(name);
   if (found == json.end() || !found->is_array()) return result;
   for (const Json& item : *found)
-    if (item.is_string()) result.push_back(item.get<std::string>());
+    if (auto text = read_bytes(item)) result.push_back(std::move(*text));
   return result;
 }
 
@@ -58,15 +99,15 @@ Surroundings surroundings_of(const Json& json) {
   Surroundings result;
   const Json variables = object_at(json, "variables"), cpu = object_at(json, "cpu");
   for (const auto& [name, value] : variables.items())
-    if (value.is_string()) result.variables[name] = value.get<std::string>();
+    if (auto text = read_bytes(value)) result.variables[name] = std::move(*text);
   result.cpu.level = std::clamp(number_at(cpu, "level"), 1, 4);
   result.cpu.bmi = flag_at(cpu, "bmi");
   result.cpu.avx512_1 = flag_at(cpu, "avx512_1");
   result.cpu.platform = text_at(cpu, "platform");
   result.cpu.atomics = flag_at(cpu, "atomics");
   result.cpu.is_assumed = flag_at(cpu, "is_assumed");
-  result.directory = text_at(json, "directory");
-  result.configuration_file = text_at(json, "configuration_file");
+  result.directory = bytes_at(json, "directory");
+  result.configuration_file = bytes_at(json, "configuration_file");
   return result;
 }
 
@@ -74,7 +115,7 @@ Surroundings surroundings_of(const Json& json) {
 void choose_subject(const Json& subject, DoctorOptions& options) {
   const bool asked =
       !options.imports.empty() || !options.module.empty() || !options.words[1].empty();
-  options.words[0] = text_at(subject, "environment");
+  options.words[0] = bytes_at(subject, "environment");
   options.assume_gpu = options.assume_gpu || flag_at(subject, "assume_gpu");
   options.verify_hashes = options.verify_hashes || flag_at(subject, "verify_hashes");
   for (const auto& [name, option] :
@@ -82,17 +123,18 @@ void choose_subject(const Json& subject, DoctorOptions& options) {
         std::pair("gpu_memory", &options.host.memory)})
     if (option->empty()) *option = text_at(subject, name);
   if (asked) return;
-  options.imports = text_at(subject, "imports");
-  options.module = text_at(subject, "module");
-  options.words[1] = text_at(subject, "program");
+  options.imports = bytes_at(subject, "imports");
+  options.module = bytes_at(subject, "module");
+  options.words[1] = bytes_at(subject, "program");
   options.arguments = list_at(subject, "arguments");
 }
 
-// An option may stand in the place of a word that was left out.
-TargetWords without_secrets(TargetWords given) {
+// `change`: of a command's words. An option may stand in the place of a word that was left out.
+template <class F>
+TargetWords changed(TargetWords given, F change) {
   std::vector<std::string> all(given.words.begin(), given.words.end());
   all.insert(all.end(), given.arguments.begin(), given.arguments.end());
-  all = without_secret_arguments(std::move(all));
+  all = change(std::move(all));
   const auto arguments = all.begin() + static_cast<ptrdiff_t>(given.words.size());
   std::move(all.begin(), arguments, given.words.begin());
   given.arguments.assign(arguments, all.end());
@@ -101,7 +143,7 @@ TargetWords without_secrets(TargetWords given) {
 
 // The same examination for capture.
 std::string question_of(const DoctorOptions& options) {
-  const TargetWords target = without_secrets(options);
+  const TargetWords target = changed(options, without_secret_arguments);
   std::string text = "cohabit capture";
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) text.append(name).append(shell_word(value));
@@ -175,11 +217,13 @@ Result<void> Bundle::open(DoctorOptions& options) {
         file_, directory_of(scratch_.path())));
   const std::string name = options.surroundings->configuration_file;
   if (!options.configuration.empty()) return {};
-  if (name.empty())
+  if (name.empty()) {
     options.no_configuration = true;
-  else
-    options.configuration =
-        fmt::format("{}/{}/{}", scratch_.path(), kBundleConfiguration, last_part(name));
+    return {};
+  }
+  options.configuration =
+      fmt::format("{}/{}/{}", scratch_.path(), kBundleConfiguration, last_part(name));
+  options.configuration_named = name;
   return {};
 }
 
@@ -222,13 +266,16 @@ Error Bundle::explained(Error error) const {
   return error;
 }
 
-std::string format_manifest(const DoctorOptions& options, const Surroundings& used) {
-  const TargetWords target = without_secrets(options);
-  const Json subject = {{"environment", target.words[0]},
-                        {"program", target.words[1]},
-                        {"arguments", target.arguments},
-                        {"module", options.module},
-                        {"imports", options.imports},
+std::string format_manifest(const DoctorOptions& options, const Surroundings& used,
+                            const Redaction& redaction) {
+  TargetWords target = changed(options, with_stand_ins);
+  for (std::string& argument : target.arguments) redaction.apply(argument);
+  const auto shown = [&](std::string text) { return bytes_of(redaction.applied(std::move(text))); };
+  const Json subject = {{"environment", shown(target.words[0])},
+                        {"program", shown(target.words[1])},
+                        {"arguments", bytes_of(target.arguments)},
+                        {"module", shown(options.module)},
+                        {"imports", shown(options.imports)},
                         {"driver", options.host.driver},
                         {"sm", options.host.sm},
                         {"gpu_memory", options.host.memory},
@@ -237,12 +284,14 @@ std::string format_manifest(const DoctorOptions& options, const Surroundings& us
   const Json cpu = {{"level", used.cpu.level},       {"bmi", used.cpu.bmi},
                     {"avx512_1", used.cpu.avx512_1}, {"platform", used.cpu.platform},
                     {"atomics", used.cpu.atomics},   {"is_assumed", used.cpu.is_assumed}};
+  Json variables = Json::object();
+  for (const auto& [name, value] : used.variables) variables[name] = bytes_of(value);
   const Json json = {{"schema_version", kSchemaVersion},
                      {"cohabit", COHABIT_VERSION},
                      {"subject", subject},
-                     {"directory", used.directory},
-                     {"configuration_file", used.configuration_file},
-                     {"variables", used.variables},
+                     {"directory", shown(used.directory)},
+                     {"configuration_file", shown(used.configuration_file)},
+                     {"variables", variables},
                      {"cpu", cpu}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

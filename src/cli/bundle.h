@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "actions/redaction.h"
 #include "base/result.h"
 #include "base/scratch.h"
 #include "base/touch_log.h"
@@ -40,7 +41,9 @@ class Bundle {
   TouchLog log_{TouchLog::Of::kBundle};
 };
 
-// What of the options and the machine a bundle remembers.
-std::string format_manifest(const DoctorOptions& options, const Surroundings& used);
+// What of the options and the machine a bundle remembers. `used`: its variables as they may be
+// shown.
+std::string format_manifest(const DoctorOptions& options, const Surroundings& used,
+                            const Redaction& redaction);
 
 }  // namespace cohabit

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actions/capture.h"
+#include "actions/source_secrets.h"
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "base/say.h"
@@ -31,6 +32,7 @@ Result<std::vector<BundleText>> configuration_text(const Redaction& redaction, S
   if (configuration->file.empty()) return texts;
   auto text = read_file(configuration->file);
   if (!text) return tl::unexpected<Error>(text.error());
+  hide_told_secrets(*text);
   redaction.apply(*text);
   texts.push_back({fmt::format("{}/{}", kBundleConfiguration, last_part(configuration->file)),
                    std::move(*text)});
@@ -47,13 +49,11 @@ Result<int> capture(const DoctorOptions& options, const std::string& out) {
   const auto report = examine(options, tree, &used);
   if (!report) return tl::unexpected<Error>(report.error());
   const auto own = own_variables("");
-  const Redaction redaction(own);
+  const Redaction redaction(own, options.arguments);
   used.variables = redaction.applied(std::move(used.variables));
   auto texts = configuration_text(redaction, used);
   if (!texts) return tl::unexpected<Error>(texts.error());
-  std::string manifest = format_manifest(options, used);
-  redaction.apply(manifest);
-  texts->insert(texts->begin(), {kBundleManifest, std::move(manifest)});
+  texts->insert(texts->begin(), {kBundleManifest, format_manifest(options, used, redaction)});
   const auto size = write_bundle(
       {log, redaction, used.directory, variable_of(own, "HOME"), std::move(*texts), out});
   if (!size) return tl::unexpected<Error>(size.error());

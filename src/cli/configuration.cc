@@ -187,7 +187,9 @@ class Reader {
 };
 
 // Nothing: a pyproject.toml that does not speak of us. `must_speak`: it was named.
-Result<std::optional<Configuration>> read_one(const std::string& file, bool must_speak) {
+// `named`: as what it is told of.
+Result<std::optional<Configuration>> read_one(const std::string& file, const std::string& named,
+                                              bool must_speak) {
   const auto text = read_file(file, kMaxFile);
   if (!text) return tl::unexpected<Error>(text.error());
   const toml::parse_result parsed = toml::parse(std::string_view(*text));
@@ -196,7 +198,7 @@ Result<std::optional<Configuration>> read_one(const std::string& file, bool must
     // Somebody else's pyproject.toml may be broken: that is not for us to say.
     if (!own && !must_speak && text->find("tool.cohabit") == text->npos)
       return std::optional<Configuration>();
-    return fail(fmt::format("{}, line {}: {}", file, parsed.error().source().begin.line,
+    return fail(fmt::format("{}, line {}: {}", named, parsed.error().source().begin.line,
                             parsed.error().description()));
   }
   const toml::table* table = &parsed.table();
@@ -204,9 +206,9 @@ Result<std::optional<Configuration>> read_one(const std::string& file, bool must
     const toml::node* section = table->at_path("tool.cohabit").node();
     if (!section) return std::optional<Configuration>();
     table = section->as_table();
-    if (!table) return fail(file + ": expected a table [tool.cohabit]");
+    if (!table) return fail(named + ": expected a table [tool.cohabit]");
   }
-  auto result = Reader(file).read(*table);
+  auto result = Reader(named).read(*table);
   if (!result) return tl::unexpected<Error>(result.error());
   return std::optional(std::move(*result));
 }
@@ -223,9 +225,9 @@ Result<bool> is_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-Result<Configuration> read_configuration(const std::string& file) {
+Result<Configuration> read_configuration(const std::string& file, const std::string& named) {
   if (!file.empty()) {
-    auto result = read_one(file, true);
+    auto result = read_one(file, named.empty() ? file : named, true);
     if (!result) return tl::unexpected<Error>(result.error());
     if (!*result) return fail(file + ": expected a table [tool.cohabit]");
     return std::move(**result);
@@ -237,7 +239,8 @@ Result<Configuration> read_configuration(const std::string& file) {
       const auto found = is_file(at / name);
       if (!found) return tl::unexpected<Error>(found.error());
       if (!*found) continue;
-      auto result = read_one((at / name).string(), false);
+      const std::string path = (at / name).string();
+      auto result = read_one(path, path, false);
       if (!result) return tl::unexpected<Error>(result.error());
       if (*result) return std::move(**result);
     }

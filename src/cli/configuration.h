@@ -17,8 +17,9 @@ struct Configuration {
   std::map<std::string, std::string> index_for;  // "cu126": the address of an index for it
 };
 
-// `file`: the one to read; empty: the nearest from the current directory upward.
-Result<Configuration> read_configuration(const std::string& file);
+// `file`: the one to read; empty: the nearest from the current directory upward. `named`: as what
+// it is told of, where that is not its path.
+Result<Configuration> read_configuration(const std::string& file, const std::string& named = "");
 
 // Fingerprints of findings that are known.
 Result<std::set<std::string>> read_baseline(const std::string& file);

@@ -29,7 +29,7 @@ constexpr const char* kSummary = "summary";  // of bare `cohabit`
 Result<Configuration> configure(const DoctorOptions& options) {
   Configuration result;
   if (!options.no_configuration) {
-    auto found = read_configuration(options.configuration);
+    auto found = read_configuration(options.configuration, options.configuration_named);
     if (!found) return found;
     result = std::move(*found);
   }

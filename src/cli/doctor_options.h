@@ -34,6 +34,7 @@ struct DoctorOptions : TargetWords {
   std::string output;
   std::string plan, loads, bindings;  // files to write
   std::string configuration;          // file; empty: to be found
+  std::string configuration_named;    // as what it is told of; empty: its path
   bool no_configuration = false;
   std::string baseline, write_baseline;
   bool assume_gpu = false;

@@ -103,7 +103,10 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
   environment_ = make<Dict>();
   sys_path_ = make<Sequence>(Type::kList);
   meta_path_ = make<Sequence>(Type::kList);
-  for (const auto& [name, value] : request.environment) dict_set(environment_, name, string(value));
+  // Of secrets nothing is told, and nothing follows from what they are: a plan of a bundle, in
+  // which they are not, is the same.
+  for (const auto& [name, value] : request.environment)
+    dict_set(environment_, name, holds_secret(name, value) ? opaque() : string(value));
   if (tree().has_process()) working_directory = tree().current_directory();
   if (working_directory == "") working_directory.reset();
   for (const std::string& directory : finder.path()) sys_path_->items.push_back(string(directory));

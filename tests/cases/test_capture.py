@@ -240,6 +240,106 @@ def test_of_a_notebook_no_outputs_and_no_secrets(machine: Machine, elsewhere: El
     assert elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout == before
 
 
+# What is no secret, though its name has a word of one in it, or what every other text has.
+@pytest.mark.parametrize(("name", "value"), [
+    ("DB_PASSWORD", "password"), ("DB_PASSWORD", "python"), ("KEY_TYPE", "string"), ("MONKEY", "version"),
+    ("SSH_KEY_HOME", "{home}"), ("SECRETS_DIR", "{home}/env"), ("SECRETS_DIR", "{home}/env/lib:{home}/project"),
+    ("KEY_ALGORITHM", "sha256"), ("XAUTHORITY", "{home}/elsewhere"), ("AUTH_MODE", "python3.8"), ("GIT_AUTHOR_NAME", "app"),
+    ("MAX_TOKENS", "100000"), ("COMPASS", "environment")])
+def test_a_variable_that_is_named_like_a_secret_changes_nothing(machine: Machine, elsewhere: Elsewhere, tmp_path: Path,
+                                                                name: str, value: str) -> None:
+    (machine.home / "project" / "own.py").write_text("import app, string, hashlib\nimport absent_of_python\n")
+    machine.variables["PYTHONPATH"] = str(machine.home / "elsewhere")
+    plain = machine.run("doctor", "../env", "own.py", "--format", "json", code=None)
+    machine.variables[name] = value.format(home=machine.home)
+    before = machine.run("doctor", "../env", "own.py", "--format", "json", code=None)
+    assert json.loads(before)["findings"] == json.loads(plain)["findings"]
+    bundle = machine.capture(tmp_path / "world.tar.zst", "../env", "own.py")
+    machine.home.rename(tmp_path / "gone")
+    assert elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout == before
+
+
+# Where a program puts the value of a secret, the bundle has neither it nor another report.
+@pytest.mark.parametrize("program", [
+    'import os, importlib\nimportlib.import_module("m_" + os.environ["SERVICE_API_KEY"])\n',
+    'import os\nif not os.environ["SERVICE_API_KEY"].startswith("hush"):\n    raise SystemExit("no key")\nimport absent\n',
+    'import os\nraise ValueError("bad key " + os.environ["SERVICE_API_KEY"])\n',
+    "import sys, importlib\nimportlib.import_module('m_' + sys.argv[2])\n",
+    "import of_path\nimport absent\n"])
+def test_a_secret_that_is_part_of_a_path(machine: Machine, elsewhere: Elsewhere, tmp_path: Path, program: str) -> None:
+    secret = "hush7hush/Hush+hush"
+    place = machine.home / "data" / secret / "lib"
+    place.mkdir(parents=True)
+    (place / "of_path.py").write_text("import missing_behind_it\n")
+    (machine.home / "data" / "link").symlink_to(place)
+    machine.variables.update(SERVICE_API_KEY=secret, PYTHONPATH=f"{place}:{place}/absent:{machine.home}/data/link")
+    (machine.home / "project" / "own.py").write_text(program)
+    words = ["../env", "own.py", "--", "--api-key", secret]
+    before = machine.run("doctor", "--format", "json", *words, code=None)
+    bundle = tmp_path / "world.tar.zst"
+    machine.run("capture", "--out", bundle, *words, code=0)
+    with unpacked(bundle) as archive:
+        entries = archive.getmembers()
+        whole = b"".join(archive.extractfile(entry).read() for entry in entries if entry.isreg())
+    assert b"hush7" not in whole and not [entry for entry in entries if "hush7" in entry.name + entry.linkname]
+    assert "hush7" not in before
+    machine.home.rename(tmp_path / "gone")
+    after = elsewhere.run("doctor", bundle, "--format", "json", code=None)
+    assert after.stdout == before and "hush7" not in after.stderr
+
+
+TOLD = """import os, subprocess
+setattr(os, "token", "hush-set1")
+os.system("export API_TOKEN=hush-shell2; app --password hush-option3 --name kept-name")
+HEADER = "curl -H 'Authorization: token hush-header4' -u amanda:hush-user5 kept-address"
+subprocess.call(["app", "--secret-key", "hush-word6", "-H", "Authorization: Bearer hush-bearer7", "--other", "kept-word"])
+TEXT = '{"password": "hush-json8", "name": "kept-json"}'
+# token = "hush-comment9", of a comment
+'''password=hush-doc10
+kept-doc'''
+"""
+
+
+def test_what_texts_and_comments_tell_of_is_not_in_it(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    (machine.home / "project" / "own.py").write_text(TOLD + "import absent\n")
+    (machine.home / "project" / "cohabit.toml").write_text('# token = "hush-toml11"\n[severity]\nLD201 = "warning"\n')
+    before = machine.run("doctor", "../env", "own.py", "--format", "json", code=None)
+    files = own_files(machine.capture(tmp_path / "world.tar.zst", "../env", "own.py"))
+    captured = next(data for name, data in files.items() if name.endswith("own.py")).decode()
+    assert "hush" not in captured
+    assert not [name for name, data in files.items() if b"hush" in data]
+    for kept in ("--name kept-name", "kept-address", '"--other", "kept-word"', '"name": "kept-json"', "kept-doc"):
+        assert kept in captured
+    machine.home.rename(tmp_path / "gone")
+    assert elsewhere.run("doctor", tmp_path / "world.tar.zst", "--format", "json", code=None).stdout == before
+
+
+def test_an_unused_ignore_is_where_it_was_written(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    (machine.home / "project" / "cohabit.toml").write_text('[[ignore]]\ncode = "CB101"\nreason = "not any more"\n')
+    for form in ("full", "json", "sarif", "github"):
+        bundle = machine.capture(tmp_path / "world.tar.zst", "../env", "--imports", "app")
+        before = machine.run("doctor", "../env", "--imports", "app", "--format", form, code=None)
+        assert "IO902" in before and "cohabit-bundle" not in before
+        assert elsewhere.run("doctor", bundle, "--format", form, code=None).stdout == before
+
+
+def test_directories_that_are_not_utf8(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    place = machine.home / os.fsdecode(b"caf\xe9")
+    place.mkdir()
+    (place / "of_path.py").write_text("import missing_behind_it\n")
+    (place / "own.py").write_text("import of_path\n")
+    machine.variables["PYTHONPATH"] = str(place)
+    before = machine.run("doctor", "../env", "--imports", "of_path", "--format", "json", code=None)
+    assert "missing_behind_it" in before
+    bundle = machine.capture(tmp_path / "world.tar.zst", "../env", "--imports", "of_path")
+    assert elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout == before
+    own = run(machine.cohabit, "doctor", "../env", "own.py", "--format", "json", code=None, cwd=place, HOME=str(machine.home)).stdout
+    assert "missing_behind_it" in own
+    run(machine.cohabit, "capture", "../env", "own.py", "--out", bundle, code=0, cwd=place, HOME=str(machine.home))
+    machine.home.rename(tmp_path / "gone")
+    assert elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout == own
+
+
 def test_no_credentials_in_a_reason(machine: Machine) -> None:
     (machine.home / "project" / "cohabit.toml").write_text(
         '[[ignore]]\ncode = "PY302"\nreason = "see https://amanda:pass-word@index.example/x"\n')
