@@ -868,6 +868,24 @@ Flow Interpreter::execute_import_from(const Stmt& statement) {
   return Flow::kNext;
 }
 
+// A name of `__all__`: a submodule that it names is imported. What is neither is asked of the
+// module as an attribute (CPython: _handle_fromlist, import_all_from).
+Ref Interpreter::import_listed(Module* module, std::string_view name) {
+  Ref found = import_from(module, name);
+  if (found || !raised_) return found;
+  const bool lacks_name =
+      raised_->type && raised_->type->name == "ImportError" &&
+      raised_->message.starts_with("cannot import name '" + std::string(name) + "' from ") &&
+      raised_->message.find("'" + module->spec.name + "'") != std::string::npos;
+  if (!lacks_name) return nullptr;
+  clear_raised();
+  if (may_have(*module, name, "AttributeError") ||
+      (!expects("AttributeError") && is_given(*module, name)))
+    return opaque(module->spec.name, name);
+  return raise("AttributeError",
+               fmt::format("module '{}' has no attribute '{}'", module->spec.name, name));
+}
+
 Flow Interpreter::execute_star_import(Ref value) {
   Module* module = as<Module>(value, Type::kModule);
   Module* into = current_module();
@@ -883,15 +901,8 @@ Flow Interpreter::execute_star_import(Ref value) {
       for (size_t i = 0; i < names->items.size(); i++) {
         const std::string_view* name = text_of(names->items[i]);
         if (!name) continue;
-        Ref found = import_from(module, *name);
-        if (!found) {
-          if (raised_is("ImportError")) {
-            clear_raised();  // more likely a gap in what we know than an error
-            into->open = true;
-            continue;
-          }
-          return Flow::kRaise;
-        }
+        Ref found = import_listed(module, *name);
+        if (!found) return Flow::kRaise;
         bind(*name, found);
       }
       if (names->partial) into->open = true;

@@ -406,6 +406,7 @@ class Interpreter {
   Flow execute_import_from(const Stmt& statement);
   Ref own_import();
   Ref import_by_statement(std::string_view name, std::span<const Alias> names, uint32_t level);
+  Ref import_listed(Module* module, std::string_view name);
   Flow execute_star_import(Ref module);
   Flow execute_raise(const Stmt& statement);
   Flow raise_if_expected();

@@ -145,6 +145,22 @@ SCENARIOS: dict[str, dict[str, str]] = {
         "m_pkg/__init__.py": "", "m_pkg/near.py": "", "m_pkg/sub/__init__.py": "",
         "m_pkg/sub/leaf.py": "from . import twig\nfrom .. import near\nfrom ..sub.bud import name\n",
         "m_pkg/sub/twig.py": "", "m_pkg/sub/bud.py": "name = 1\n"},
+    "star and a submodule that cannot be imported": {
+        "app.py": "try:\n    from m_pkg import *\nexcept ImportError:\n    import m_after\nelse:\n    import m_never\n",
+        "m_pkg/__init__.py": "__all__ = ['good', 'bad', 'next']\n", "m_pkg/good.py": "import m_good\n",
+        "m_pkg/bad.py": "import m_gone\n", "m_pkg/next.py": "", "m_after.py": "", "m_good.py": "", "m_never.py": ""},
+    "star and a submodule that refuses": {
+        "app.py": "try:\n    from m_pkg import *\nexcept ImportError:\n    import m_after\nfrom m_more import *\nimport m_never\n",
+        "m_pkg/__init__.py": "__all__ = ['bad']\n", "m_pkg/bad.py": "from m_good import nope\n",
+        "m_more/__init__.py": "__all__ = ['bad']\n", "m_more/bad.py": "raise ImportError('no')\n",
+        "m_after.py": "", "m_good.py": "", "m_never.py": ""},
+    "star and a name that is not there": {
+        "app.py": "try:\n    from m_pkg import *\nexcept ImportError:\n    import m_never\nexcept AttributeError:\n    import m_after\n"
+                  "from m_served import *\nassert b() == 1\nfrom m_plain import *\nimport m_never\n",
+        "m_pkg/__init__.py": "__all__ = ['gone']\n", "m_plain.py": "a = 1\n__all__ = ['a', 'gone']\n",
+        "m_served.py": "__all__ = ['b']\ndef __getattr__(name):\n    import m_lazy\n    if name == 'b': return lambda: 1\n"
+                       "    raise AttributeError(name)\n",
+        "m_after.py": "", "m_never.py": "", "m_lazy.py": ""},
     "star and __all__": {
         "app.py": "from m_pkg import *\none\n",
         "m_pkg/__init__.py": "__all__ = ['one', 'two']\n", "m_pkg/one.py": "", "m_pkg/two.py": "",
