@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/file_size_limit.h"
 #include "base/paths.h"
 
 namespace cohabit {
@@ -163,6 +164,8 @@ class Unpacker {
                               text_of(archive_error_string(archive_.get()))));
   }
   tl::unexpected<Error> cannot_make(const std::string& inside) const {
+    if (errno == EEXIST) return refuse(fmt::format("\"{}\" is in it twice", inside));
+    if (errno == ENOTDIR) return refuse(fmt::format("a part of \"{}\" is a file in it", inside));
     return fail(fmt::format("cannot unpack {} of {} below {}: {}", inside, path_, directory_,
                             std::strerror(errno)));
   }
@@ -172,8 +175,10 @@ class Unpacker {
     for (size_t end = inside.find('/');; end = inside.find('/', end + 1)) {
       const std::string part(inside.substr(0, end));
       if (!part.empty() && made_.insert(part).second &&
-          ::mkdir((directory_ + "/" + part).c_str(), 0700) != 0)
-        return cannot_make(part);
+          ::mkdir((directory_ + "/" + part).c_str(), 0700) != 0) {
+        if (errno == EEXIST) errno = ENOTDIR;  // a file
+        return cannot_make(std::string(inside));
+      }
       if (end == inside.npos) return {};
     }
   }
@@ -181,6 +186,7 @@ class Unpacker {
   Result<void> unpack(archive_entry* entry) {
     std::string inside(text_of(archive_entry_pathname(entry)));
     const std::string_view hard_link = text_of(archive_entry_hardlink(entry));
+    if (inside.empty()) return refuse("it has an entry without a name");
     if (inside.ends_with('/')) inside.pop_back();
     if (!stays_inside(inside) || (!hard_link.empty() && !stays_inside(hard_link)))
       return refuse(fmt::format("\"{}\" would lie outside of its directory", inside));
@@ -264,6 +270,7 @@ class Unpacker {
 
 Result<void> unpack_archive(const std::string& path, const std::string& directory,
                             const UnpackLimits& limits) {
+  const BearsFileSizeLimit bears;
   return Unpacker(path, directory, limits).run();
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/file_size_limit.h"
 #include "base/paths.h"
 
 namespace cohabit {
@@ -67,6 +68,7 @@ Result<void> check_can_write(const std::string& path) {
 }
 
 Result<void> write_file(const std::string& path, std::string_view text) {
+  const BearsFileSizeLimit bears;
   if (path == "-") {
     if (!write_all(stdout, text)) return cannot("the standard output");
     return {};

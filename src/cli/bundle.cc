@@ -172,6 +172,23 @@ bool keeps_holes(const std::string& directory) {
          ::lseek(file.get(), 0, SEEK_HOLE) == 0;
 }
 
+Result<Json> read_manifest(const std::string& path) {
+  const auto expected = [](const std::string& found) {
+    return fail(fmt::format("expected a bundle of `cohabit capture`, but {}", found));
+  };
+  const auto text = read_file(path, kMaxManifest);
+  if (!text) return expected(fmt::format("it has no {} that can be read", kBundleManifest));
+  Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object()) return expected(fmt::format("its {} is no JSON object", kBundleManifest));
+  const int version = number_at(json, "schema_version");
+  if (version < 1) return expected(fmt::format("its {} has no schema_version", kBundleManifest));
+  if (version > kSchemaVersion)
+    return fail(fmt::format(
+        "its form is {} (schema_version), made by cohabit {}: this is {}, which reads up to {}",
+        version, text_at(json, "cohabit"), COHABIT_VERSION, kSchemaVersion));
+  return json;
+}
+
 }  // namespace
 
 bool is_bundle(const std::string& word) {
@@ -189,14 +206,9 @@ Result<void> Bundle::open(DoctorOptions& options) {
   if (scratch_.path().empty())
     return fail("no temporary directory could be made; set TMPDIR to a place that can be written");
   if (auto done = unpack_archive(file_, scratch_.path()); !done) return done;
-  const auto text = read_file(fmt::format("{}/{}", scratch_.path(), kBundleManifest), kMaxManifest);
-  const Json json = text ? Json::parse(*text, nullptr, false) : Json();
-  if (!json.is_object() || number_at(json, "schema_version") < 1)
-    return fail(fmt::format("{}: expected a bundle of `cohabit capture`, but it has no {}", file_,
-                            kBundleManifest));
-  if (number_at(json, "schema_version") > kSchemaVersion)
-    return fail(fmt::format("{} was made by cohabit {}: this is {}, which cannot read it", file_,
-                            text_at(json, "cohabit"), COHABIT_VERSION));
+  const auto manifest = read_manifest(fmt::format("{}/{}", scratch_.path(), kBundleManifest));
+  if (!manifest) return fail(fmt::format("{}: {}", file_, manifest.error().message));
+  const Json& json = *manifest;
   if (const std::string by = text_at(json, "cohabit"); by != COHABIT_VERSION)
     say("captured by cohabit {}, examined by {}\n", by, COHABIT_VERSION);
   options.root = fmt::format("{}/{}", scratch_.path(), kBundleTree);

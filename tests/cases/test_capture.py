@@ -475,9 +475,10 @@ def test_strings_that_were_only_searched_are_not_in_it(cohabit: str, elsewhere: 
 
 # --- writing it
 
-def test_no_room(machine: Machine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL])
+def test_no_room(machine: Machine, elsewhere: Elsewhere, tmp_path: Path, action: signal.Handlers) -> None:
     def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, action)
         resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 
     out = tmp_path / "out" / "world.tar.zst"
@@ -486,6 +487,11 @@ def test_no_room(machine: Machine, tmp_path: Path) -> None:
                           env={**machine.variables, "PATH": os.environ["PATH"]}, preexec_fn=limit, timeout=60)
     assert done.returncode == 2 and "world.tar.zst" in done.stderr and "too large" in done.stderr
     assert list(out.parent.iterdir()) == []
+    machine.capture(out, machine.home / "env")
+    done = subprocess.run([machine.cohabit, "doctor", out], capture_output=True, text=True,
+                          env={**elsewhere.variables, "PATH": os.environ["PATH"]}, preexec_fn=limit, timeout=60)
+    assert done.returncode == 2 and "world.tar.zst" in done.stderr and "too large" in done.stderr
+    assert list(elsewhere.scratch.iterdir()) == []
 
 
 def test_killed_it_leaves_a_whole_bundle_or_none(machine: Machine, elsewhere: Elsewhere, tmp_path: Path) -> None:
@@ -554,12 +560,14 @@ FILE, LINK, HARD, DEVICE = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, ta
     ([("tree/null", DEVICE, "")], "neither"),
     ([("manifest.json", LINK, "/etc/passwd")], "neither"),
     ([("tree/pipe", tarfile.FIFOTYPE, ""), ("manifest.json", HARD, "tree/pipe")], "neither"),
-    ([("tree/x", FILE, "x"), ("tree/x", FILE, "x")], "tree/x"),
-    ([("tree/x", FILE, "x"), ("tree/x/y", FILE, "x")], "tree/x"),
+    ([("tree/x", FILE, "x"), ("tree/x", FILE, "x")], '"tree/x" is in it twice'),
+    ([("tree/x", FILE, "x"), ("tree/x/y", FILE, "x")], 'a part of "tree/x'),
     ([("tree/x", FILE, "x")], "manifest.json"),
     ([("manifest.json", FILE, "[]")], "manifest.json"),
-    ([("manifest.json", FILE, '{"schema_version": 99}')], "cannot read"),
-], ids=range(16))
+    ([("manifest.json", FILE, "{}")], "schema_version"),
+    ([("manifest.json", FILE, '{"schema_version": 99}')], "reads up to 1"),
+    ([("", FILE, "x")], "without a name"),
+], ids=range(18))
 def test_nothing_gets_out(elsewhere: Elsewhere, tmp_path: Path, entries: list, why: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
