@@ -631,6 +631,40 @@ Ref Interpreter::setter_of(Ref place) {
   return property && property->of->is_property ? property->names.get("fset") : nullptr;
 }
 
+// Whether an attribute cannot be set: of values of the language, a property without a setter, a
+// frozen data class, a name that `__slots__` does not have.
+bool Interpreter::refuses_attribute(Ref object, std::string_view name) {
+  constexpr Type kWithout[] = {Type::kNone, Type::kBool,  Type::kInt,
+                               Type::kStr,  Type::kBytes, Type::kTuple};
+  if (!object->lacking &&
+      std::find(std::begin(kWithout), std::end(kWithout), object->type) != std::end(kWithout))
+    return true;
+  auto* instance = as<Instance>(object, Type::kInstance);
+  if (!instance || !is_own_code(instance->of->module)) return false;
+  const Class* type = instance->of;
+  if (type->fields && type->fields->is_frozen) return true;
+  if (instance->open || instance->unseen || type->open || type->decorated ||
+      as<Function>(class_attribute(type, "__setattr__"), Type::kFunction))
+    return false;
+  Ref place = class_attribute(type, name);
+  if (const auto* property = as<Function>(place, Type::kFunction);
+      property && property->binding == Function::kProperty)
+    return !property->attributes.contains("fset");
+  if (place) return false;
+  for (;; type = type->bases[0]) {
+    if (type->metaclass || !is_own_code(type->module)) return false;
+    const Sequence* slots = sequence_of(type->names.get("__slots__"));
+    if (!slots || slots->open || slots->partial) return false;
+    for (Ref slot : slots->items) {
+      const std::string_view* text = text_of(slot);
+      if (!text || *text == name || *text == "__dict__") return false;
+    }
+    if (type->bases.empty() || (type->bases[0]->name == "object" && !type->bases[0]->module))
+      return true;
+    if (type->bases.size() > 1) return false;
+  }
+}
+
 bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
   // Code that is not the program's own may look there.
   const auto is_foreign = [this](Ref place) {
@@ -640,6 +674,10 @@ bool Interpreter::set_attribute(Ref object, std::string_view name, Ref value) {
     if (place->type == Type::kInstance) module = static_cast<Instance*>(place)->of->module;
     return module && (module->spec.path.empty() || !is_own_code(module));
   };
+  if (expects("AttributeError") && refuses_attribute(object, name)) {
+    raise("AttributeError", fmt::format("cannot set attribute '{}'", name));
+    return false;
+  }
   Namespace* names = nullptr;
   switch (object->type) {
     case Type::kModule:

@@ -88,6 +88,7 @@ struct Told {
   bool is_seen = false;  // it stands there, and what matters of it are constants
   bool makes_init = true;
   bool keyword_only = false;
+  bool is_frozen = false;
 };
 Told told_by(const Stmt& statement) {
   Told told;
@@ -105,6 +106,7 @@ Told told_by(const Stmt& statement) {
       if (matters && !is_constant) told.is_seen = false;
       if (argument.text == "init") told.makes_init = value != ExprKind::kFalse;
       if (argument.text == "kw_only") told.keyword_only = value == ExprKind::kTrue;
+      if (argument.text == "frozen") told.is_frozen = value == ExprKind::kTrue;
     }
   }
   return told;
@@ -157,6 +159,7 @@ void Interpreter::complete_data_class(Class* type, const Stmt& statement, Ref in
   const Told told = told_by(statement);
   fields->are_all &= told.is_seen;
   fields->is_generated = told.makes_init && !init;
+  fields->is_frozen = told.is_frozen;
   bool keyword_only = told.keyword_only;
   for (const Stmt* inner : statement.body) {
     if (inner->kind != StmtKind::kAnnotated) {

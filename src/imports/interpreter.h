@@ -550,6 +550,7 @@ class Interpreter {
   Ref own_operator(Ref object, Operator op, bool in_place = false);
   bool tell_names(Class* type);
   Ref setter_of(Ref place);
+  bool refuses_attribute(Ref object, std::string_view name);
   Ref builtin_method(Ref object, std::string_view name);
   Ref method_of(std::string_view type, std::string_view name, Ref object);
   bool is_open(const Class* type) const;

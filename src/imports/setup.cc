@@ -523,6 +523,13 @@ bool is_known_item(const Dict* dict, Ref key, Ref value) {
 }  // namespace
 
 bool Interpreter::set_item(Ref object, Ref key, Ref value) {
+  const Type type = object->type;
+  if ((type == Type::kStr || type == Type::kBytes || type == Type::kTuple || type == Type::kInt ||
+       type == Type::kBool) &&
+      expects("TypeError")) {
+    raise("TypeError", "the object does not support item assignment");
+    return false;
+  }
   if (Dict* dict = as<Dict>(object, Type::kDict); dict && is_known_item(dict, key, value)) {
     if (is_key(key)) dict->items[key] = value;
     return true;

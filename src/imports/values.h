@@ -199,6 +199,7 @@ struct DataFields {
   std::pmr::vector<DataField> list;  // those of the bases first
   bool are_all = true;               // and their order is known
   bool is_generated = true;          // the __init__ is the generated one
+  bool is_frozen = false;            // a __setattr__ that refuses was generated
   explicit DataFields(Arena& arena) : list(&arena) {}
 };
 

@@ -56,6 +56,32 @@ try:
 except FileNotFoundError:
     import json
 """,
+    "what refuses to be set": """\
+import dataclasses
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    x: int = 1
+class Slots:
+    __slots__ = ("a",)
+class Below(Slots):
+    __slots__ = ["b"]
+class Fixed:
+    @property
+    def x(self): return 1
+def frozen(): Frozen().x = 3
+def slots(): Below().c = 3
+def fixed(): Fixed().x = 3
+def number(): (1).x = 3
+def text(): "abc"[0] = "x"
+def row(): (1, 2)[0] = 3
+for one in (frozen, slots, fixed, number, text, row):
+    try:
+        one()
+    except (AttributeError, TypeError):
+        pass
+    else:
+        import m_gone
+""",
     "no such program": """\
 import subprocess
 try:
@@ -834,6 +860,38 @@ def work():
     return n
 def main():
     print(work())
+    import m_gone
+main()
+""",
+    "behind what can be set": """\
+import dataclasses
+@dataclasses.dataclass
+class Plain:
+    x: int = 1
+class Slots:
+    __slots__ = ("a", "x")
+class Below(Slots):
+    pass
+class Settable:
+    @property
+    def x(self): return 1
+    @x.setter
+    def x(self, value): self.y = value
+class Own:
+    def __setattr__(self, name, value): object.__setattr__(self, name, value)
+def main():
+    for kind in (Plain, Slots, Below, Settable, Own):
+        thing = kind()
+        try:
+            thing.x = 3
+            [1, 2][0] = 3
+        except (AttributeError, TypeError):
+            return
+    below = Below()
+    try:
+        below.other = 1
+    except AttributeError:
+        return
     import m_gone
 main()
 """,
