@@ -300,12 +300,16 @@ bool holds_secret(std::string_view name, std::string_view value) {
   return !are_places(value) && (tells_of_secret(name) || !is_ordinary(value));
 }
 
-std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables) {
+namespace {
+
+std::vector<std::string> find_values(const std::map<std::string, std::string>& variables,
+                                     bool with_common) {
   constexpr size_t kLeast = 6;
   std::vector<std::string> values;
   const auto add = [&](std::string_view value) {
     const bool known = std::find(values.begin(), values.end(), value) != values.end();
-    if (value.size() >= kLeast && !is_common(value) && !known) values.emplace_back(value);
+    if (value.size() >= kLeast && (with_common || !is_common(value)) && !known)
+      values.emplace_back(value);
     return true;
   };
   for (const auto& [name, value] : variables) {
@@ -317,6 +321,16 @@ std::vector<std::string> secret_values(const std::map<std::string, std::string>&
   std::stable_sort(values.begin(), values.end(),
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
   return values;
+}
+
+}  // namespace
+
+std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables) {
+  return find_values(variables, false);
+}
+
+std::vector<std::string> all_secret_values(const std::map<std::string, std::string>& variables) {
+  return find_values(variables, true);
 }
 
 std::string stand_in_of(std::string_view secret) {

@@ -24,6 +24,8 @@ bool holds_secret(std::string_view name, std::string_view value);
 // Those of them that can be looked for in other text, the longest first: short ones and common
 // words are everywhere.
 std::vector<std::string> secret_values(const std::map<std::string, std::string>& variables);
+// With common words.
+std::vector<std::string> all_secret_values(const std::map<std::string, std::string>& variables);
 
 // What a bundle has in the place of one: as many x, but for '/', by which paths stay paths.
 std::string stand_in_of(std::string_view secret);

@@ -205,6 +205,7 @@ class Interpreter {
   Dict* sys_modules() { return sys_modules_; }
   Dict* environment() { return environment_; }
   void note_variable_set(Ref key, Ref value);
+  Ref value_of_variable(std::string_view name, Ref value);
   Sequence* sys_path() { return sys_path_; }
   // The program's current directory, as far as it is known: files without a process have none, and
   // os.chdir may lead anywhere.

@@ -975,7 +975,9 @@ bool Interpreter::is_unawaited_failure() const {
 }
 
 Ref Interpreter::forgive_import(Ref name) {
-  if (!name || !name->doubted || !is_unawaited_failure() || raised_->refused) return nullptr;
+  if (!name || !name->doubted || raised_->refused) return nullptr;
+  raised_->doubted = true;
+  if (!is_unawaited_failure()) return nullptr;
   clear_raised();
   undecided("the name of a module that is imported");
   return opaque();
@@ -1111,6 +1113,14 @@ void Interpreter::note_variable_asked(std::string_view name) {
   if (started_ && is_installed(current_module()) && !variables_asked_.contains(name))
     variables_asked_.emplace(
         name, std::pair(current_module()->spec.path, static_cast<uint32_t>(frames_.back().line)));
+}
+
+// What is known of the value of a variable: of a secret, that it is one. Nothing is told of what it
+// is, and nothing follows from it: a plan of a bundle, in which it is not, is the same.
+Ref Interpreter::value_of_variable(std::string_view name, Ref value) {
+  const std::string_view* text = text_of(value);
+  if (!text || !holds_secret(name, *text)) return value;
+  return doubt(string(kHiddenSecret));
 }
 
 void Interpreter::note_variable_set(Ref key, Ref value) {

@@ -103,10 +103,8 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
   environment_ = make<Dict>();
   sys_path_ = make<Sequence>(Type::kList);
   meta_path_ = make<Sequence>(Type::kList);
-  // Of secrets nothing is told, and nothing follows from what they are: a plan of a bundle, in
-  // which they are not, is the same.
   for (const auto& [name, value] : request.environment)
-    dict_set(environment_, name, holds_secret(name, value) ? opaque() : string(value));
+    dict_set(environment_, name, value_of_variable(name, string(value)));
   if (tree().has_process()) working_directory = tree().current_directory();
   if (working_directory == "") working_directory.reset();
   for (const std::string& directory : finder.path()) sys_path_->items.push_back(string(directory));
@@ -365,6 +363,7 @@ Ref Interpreter::dict_get(const Dict* dict, std::string_view text) {
 void Interpreter::dict_set(Dict* dict, Ref key, Ref value) {
   if (dict == sys_modules_ || dict == environment_) effects_++;
   if (dict == environment_ && started_) note_variable_set(key, value);
+  if (dict == environment_ && text_of(key)) value = value_of_variable(*text_of(key), value);
   if (is_key(key)) {
     dict->items[key] = value;
   } else {
@@ -398,6 +397,7 @@ void Interpreter::dict_set(Dict* dict, std::string_view text, Ref value) {
   if (dict == sys_modules_ || dict == environment_) effects_++;
   Str key(Type::kStr, text);
   if (dict == environment_ && started_) note_variable_set(&key, value);
+  if (dict == environment_) value = value_of_variable(text, value);
   if (Ref* known = dict->items.find(&key)) {
     *known = value;
   } else {
@@ -789,7 +789,7 @@ void Interpreter::conclude() {
 
 // In what is told of errors and open points: a program's own texts may hold what it has set.
 void Interpreter::hide_secrets() {
-  const std::vector<std::string> values = secret_values(secrets_set_);
+  const std::vector<std::string> values = all_secret_values(secrets_set_);
   if (values.empty()) return;
   const auto hide = [&](std::string& text) { hide_values(text, values); };
   hide(plan_.failure);

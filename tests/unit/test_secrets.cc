@@ -87,3 +87,44 @@ TEST_CASE("secrets: values of options") {
       {{"A_TOKEN", "123456"}}, {"--token", "sk-XYZ1", "--tokenizer", "transformers", "--key=5"}));
   CHECK(values == Words{"sk-XYZ1", "123456"});
 }
+
+TEST_CASE("secrets: which variables hold one") {
+  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+           {"DB_PASSWORD", "hunter2"},
+           {"DB_PASSWORD", "python"},
+           {"OPENAI_KEY", "letters"},
+           {"X_AUTH", "amanda:pw"},
+           {"AWS_ACCESS_KEY_ID", "AKIAIOSFODNNEXAMPLE"},
+           {"SSH_KEY_DATA", "MIIEpAIBAAKCAQEA7bq"},
+           {"AWS_SECRET_ACCESS_KEY", "/bPxRfi/CYEXAMPLEKEYwJalrXUtnFEMIK7MDENG"},
+           {"SECRETS_DIR", "relative/dir7"},
+           {"KEY_TYPE", "xxxxxx"},
+           {"HOOK_WEBHOOK", "https://host/services/T000/B000/abc"}})
+    CHECK_MESSAGE(holds_secret(name, value), name);
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, const char*>>{{"KEY_TYPE", "string"},
+                                                        {"MONKEY", "version"},
+                                                        {"AUTH_BACKEND", "ldap3.core"},
+                                                        {"KEY_ALGORITHM", "sha256"},
+                                                        {"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1"},
+                                                        {"USE_AUTH", "False"},
+                                                        {"SECRETS_DIR", "/data/e3.8.18"},
+                                                        {"SSH_KEYS_PATH", "/home/u:/opt/keys"},
+                                                        {"GIT_AUTHOR_NAME", "J. Doe!"},
+                                                        {"PATH", "/usr/bin"}})
+    CHECK_MESSAGE(!holds_secret(name, value), name);
+}
+
+TEST_CASE("secrets: values that other text is full of are not looked for") {
+  using Words = std::vector<std::string>;
+  const std::map<std::string, std::string> variables = {{"A_TOKEN", "correct-horse"},
+                                                        {"B_TOKEN", "python3.8"},
+                                                        {"C_TOKEN", "3.8.18"},
+                                                        {"D_TOKEN", "hunter2"},
+                                                        {"E_TOKEN", "ab7/secret7/Other"}};
+  CHECK(secret_values(variables) == Words{"ab7/secret7/Other", "hunter2", "secret7"});
+  CHECK(all_secret_values(variables).size() == 6);
+  CHECK(stand_in_of("ab7/secret7") == "xxx/xxxxxxx");
+  CHECK(with_stand_ins({"--token", "abc", "--key", "torch", "--api-key=K7", "n"}) ==
+        Words{"--token", "xxx", "--key", "torch", "--api-key=xx", "n"});
+}
