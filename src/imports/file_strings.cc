@@ -86,13 +86,20 @@ class Pieces {
   size_t count_ = 0;
 };
 
+// Whether an instruction may begin there (x86-64): most have a REX prefix ('@' to 'O'), some that
+// of an operand of two bytes ('f').
+bool may_be_instruction(char c) {
+  return c < ' ' || c > '~' || (c >= '@' && c <= 'O') || c == 'f';
+}
+
 bool is_inlined_in(std::string_view file, std::string_view text) {
   const size_t length = text.size() > 16 ? 16 : text.size() > 8 ? 8 : 4;
   if (text.size() <= length) return false;
   const std::string_view first = text.substr(0, length);
   for (size_t at = find_text(file, first); at != file.npos; at = find_text(file, first, at + 1)) {
     const size_t behind = at + length;
-    if (behind < file.size() && (file[behind] < ' ' || file[behind] > '~')) return true;
+    if (behind < file.size() && file[behind] != text[length] && may_be_instruction(file[behind]))
+      return true;
   }
   return false;
 }

@@ -610,7 +610,8 @@ class Interpreter {
   // Whether a name that we do not know of may be there. `error` is raised for it if not.
   bool may_have(Module& module, std::string_view name, std::string_view error);
   bool is_given(Module& module, std::string_view name);
-  bool is_given_names(const Module& module);
+  bool may_give(const Module& module, std::string_view name);
+  static bool may_join(NamingFiles& naming, std::string_view name);
   bool interpreter_lacks(Module& module, std::string_view name);
   bool may_name_in_source(Module& module, std::string_view name);
   bool may_name_in_native_code(std::string_view name);  // of the interpreter

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "imports/builtins.h"
@@ -18,7 +19,7 @@ namespace cohabit::python {
 namespace {
 
 constexpr uint64_t kMostOfOwn = uint64_t{64} << 20;     // of the module's own file
-constexpr uint64_t kMostOfUser = uint64_t{8} << 20;     // of a library that uses Python as well
+constexpr uint64_t kMostOfUser = uint64_t{64} << 20;    // of a library that uses Python as well
 constexpr uint64_t kMostOfOthers = uint64_t{16} << 20;  // of one that does not use Python
 constexpr uint64_t kMostOfSource = uint64_t{8} << 20;   // of a module of the standard library
 constexpr uint64_t kMostExpected = uint64_t{2} << 20;   // of all, for a name that may be missing
@@ -29,8 +30,7 @@ bool uses_python(const elf::Object& object) {
 
 // Of another file nobody knows how it gives names.
 bool is_extension(const elf::Object& object) {
-  return uses_python(object) &&
-         defines(object, [](std::string_view name) { return name.starts_with("PyInit"); });
+  return defines(object, [](std::string_view name) { return name.starts_with("PyInit"); });
 }
 
 // Libraries of C, of C++ and of Python: they give nobody's module a name, and have many words.
@@ -87,14 +87,14 @@ bool Interpreter::is_surely_without(Module& module, std::string_view name) {
 
 // Whether what is not followed may give the module this name.
 bool Interpreter::is_given(Module& module, std::string_view name) {
-  return is_given_names(module) && !interpreter_lacks(module, name);
+  return may_give(module, name) && !interpreter_lacks(module, name);
 }
 
-// Whether native code may give names to a module in Python: by functions of the module that do so
+// Whether native code may give a name to a module in Python: by functions of the module that do so
 // (numpy.dtypes), or where it has the name of a module of its own package among its texts
-// (torch.cuda, which gets a class for each type of tensors). A package's outermost module is named
-// in many files for other reasons.
-bool Interpreter::is_given_names(const Module& module) {
+// (torch.cuda, which gets a class for each type of tensors) and may make this one of its texts. A
+// package's outermost module is named in many files for other reasons.
+bool Interpreter::may_give(const Module& module, std::string_view given) {
   if (!module.syntax) return false;
   if (functions_write_names(*module.syntax)) return true;
   const std::string& name = module.spec.name;
@@ -106,10 +106,29 @@ bool Interpreter::is_given_names(const Module& module) {
     if (naming.strings->compiled_python) return false;  // it names what it imports
     find_files(naming, *native);
     if (!naming.known) return true;
-    return std::any_of(naming.files.begin(), naming.files.end(), [&](FileStrings* file) {
-      return file->has(name) || file->may_be_inlined(name);
-    });
+    const bool is_named = std::any_of(
+        naming.files.begin(), naming.files.end(),
+        [&](FileStrings* file) { return file->may_make(name) || file->may_be_inlined(name); });
+    return is_named && (may_name(*native, given, "AttributeError") || may_join(naming, given));
   });
+}
+
+// Whether code may make a name of two texts: "Float" and "Tensor", which may be the end of another.
+bool Interpreter::may_join(NamingFiles& naming, std::string_view name) {
+  constexpr size_t kLeast = 2;
+  const auto any = [&](auto is_so) {
+    return std::any_of(naming.files.begin(), naming.files.end(), is_so);
+  };
+  for (size_t i = kLeast; i + kLeast <= name.size(); i++) {
+    const std::string_view first = name.substr(0, i), rest = name.substr(i);
+    const bool begins =
+        std::isupper(static_cast<unsigned char>(rest[0])) != 0 || first.back() == '_';
+    if (begins &&
+        any([&](FileStrings* file) { return file->has(first) || file->may_be_inlined(first); }) &&
+        any([&](FileStrings* file) { return file->may_make(rest); }))
+      return true;
+  }
+  return false;
 }
 
 bool Interpreter::is_refused(const Module& module, std::string_view name) const {
@@ -260,13 +279,16 @@ void Interpreter::find_files(NamingFiles& naming, const Module& native) {
   if (own.image == kNone || !is_extension(images_[own.image].elf)) return;
   const auto closure = loader_.closure_of(naming.open);
   if (!closure) return;
+  bool use_python = false;  // torch._C leaves it to a library of its own
   for (const std::string& library : *closure) {
     if (is_runtime(library)) continue;
     const auto& probe = images_.open(library, finder_.interpreter().elf_machine);
     FileStrings* file = probe.image == kNone ? nullptr : strings_in(library);
     if (!file) return;
     const bool is_own = probe.image == own.image;  // by whichever path it was opened first
-    if (is_own || uses_python(images_[probe.image].elf)) {
+    const bool is_user = uses_python(images_[probe.image].elf);
+    use_python = use_python || is_user;
+    if (is_own || is_user) {
       if (file->size() > (is_own ? kMostOfOwn : kMostOfUser)) return;
     } else if (file->size() > kMostOfOthers) {
       continue;
@@ -274,7 +296,7 @@ void Interpreter::find_files(NamingFiles& naming, const Module& native) {
     naming.files.push_back(file);
     naming.size += file->size();
   }
-  naming.known = true;
+  naming.known = use_python;
 }
 
 }  // namespace cohabit::python

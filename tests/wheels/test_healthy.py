@@ -39,7 +39,7 @@ HEALTHY = {
 
 
 def home_of(name: str) -> Path:
-    made, _ = HEALTHY[name]
+    made = HEALTHY[name][0] if name in HEALTHY else None
     try:
         return environments.make(name, made or environments.load_table()[name])
     except environments.Unavailable as reason:
@@ -77,10 +77,14 @@ print(json.dumps(names))
 """
 
 
-@pytest.mark.parametrize("name", ["functional", "boosting", "media", "geography", "tables", "sequences"])
+NAMED = {name: HEALTHY[name][1] for name in ("functional", "boosting", "media", "geography", "tables", "sequences", "alike")} | {
+    "newest": "torch torch.nn torch.optim torch.utils.data torch.distributed torch.jit torch.onnx"}
+
+
+@pytest.mark.parametrize("name", NAMED)
 def test_no_name_that_is_there_is_missing(name: str, cohabit: str, tmp_path: Path) -> None:
     """What modules really have after their import is there in the plan, asked for as an attribute and by `from`."""
-    home, imports = home_of(name), HEALTHY[name][1].split()
+    home, imports = home_of(name), NAMED[name].split()
     asked = real.run([str(home / "bin/python"), "-W", "ignore", "-c", NAMES, *imports])
     assert asked.returncode == 0, asked.stderr[-2000:]
     names = json.loads(asked.stdout.splitlines()[-1])
@@ -94,6 +98,20 @@ def test_no_name_that_is_there_is_missing(name: str, cohabit: str, tmp_path: Pat
     assert ended.returncode in (0, 1), ended.stderr[-2000:]
     planned = json.loads(plan.read_text())
     assert planned["failure"] is None and not planned["problems"]
+
+
+@pytest.mark.parametrize("line", [
+    "from torch.utils.data import DataLoader2", "from torch.optim import AdamZ", "import torch; torch.cuda.nothing_of_it"])
+def test_a_name_that_torch_has_no_more(line: str, cohabit: str, tmp_path: Path) -> None:
+    """Libraries of torch name its modules: they may give these only what they can make of their texts."""
+    home = home_of("newest")
+    (tmp_path / "app.py").write_text(line + "\n")
+    ended = real.run([str(home / "bin/python"), str(tmp_path / "app.py")])
+    assert ended.returncode == 1
+    plan = tmp_path / "plan.json"
+    real.run([cohabit, "doctor", str(home), str(tmp_path / "app.py"), "--plan", str(plan)])
+    told = json.loads(plan.read_text())["failure"]
+    assert told and told["error"].split(" (")[0] in ended.stderr.strip().split("\n")[-1]
 
 
 @pytest.mark.parametrize("name", ["boosting", "functional"])
