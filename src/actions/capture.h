@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actions/redaction.h"
+#include "base/redaction.h"
 #include "base/result.h"
 #include "base/touch_log.h"
 

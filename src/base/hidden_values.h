@@ -1,6 +1,7 @@
 // Values of secrets in other text.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,23 +10,20 @@
 
 namespace cohabit {
 
-// A bundle has as many x in the place of each (actions/redaction.h): they are not looked for inside
-// of what stands for another one.
-inline bool stands_alone(const std::string& text, size_t begin, size_t end) {
-  return (begin == 0 || text[begin - 1] != 'x') && (end == text.size() || text[end] != 'x');
-}
-
+// The values first become what a bundle has in their place (base/redaction.h), and this what is
+// shown: so the same is shown of a bundle, where the values are not known.
 inline void hide_values(std::string& text, const std::vector<std::string>& values) {
+  constexpr size_t kLeast = 6;
   for (const std::string& value : values) {
-    const bool is_stand_in = value.find_first_not_of('x') == std::string::npos;
-    for (size_t at = text.find(value); at != std::string::npos; at = text.find(value, at)) {
-      if (is_stand_in && !stands_alone(text, at, at + value.size())) {
-        at++;
-        continue;
-      }
-      text.replace(at, value.size(), kHiddenSecret);
-      at += kHiddenSecret.size();
-    }
+    const std::string by = stand_in_of(value);
+    for (size_t at = text.find(value); at != std::string::npos;
+         at = text.find(value, at + by.size()))
+      text.replace(at, by.size(), by);
+  }
+  for (size_t at = text.find('x'); at != std::string::npos; at = text.find('x', at)) {
+    const size_t end = std::min(text.find_first_not_of('x', at), text.size());
+    if (end - at >= kLeast) text.replace(at, end - at, kHiddenSecret);
+    at = end - at >= kLeast ? at + kHiddenSecret.size() : end;
   }
 }
 

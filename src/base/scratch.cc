@@ -22,7 +22,9 @@
 namespace cohabit {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+// Those that end a process from outside.
+constexpr int kSignals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGQUIT,
+                            SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU};
 
 void remove_at(int directory, const char* name);
 

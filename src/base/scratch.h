@@ -9,11 +9,11 @@ namespace cohabit {
 // only, so that a signal handler may use it.
 void remove_tree(const char* path);
 
-// An empty directory in $TMPDIR, or /tmp, that goes when it does, or when SIGINT, SIGTERM or SIGHUP
-// end the process (as ever, unless it ignores or handles them). Without links in its path. What a
-// process that was killed has left of the same name in the same place goes with the next one, once
-// nothing works in it any more (working_in.h): while it is used a directory is locked (flock). What
-// works in it when such a signal comes is killed.
+// An empty directory in $TMPDIR, or /tmp, that goes when it does, or when SIGINT, SIGTERM, SIGHUP,
+// SIGPIPE or the like end the process (as ever, unless it ignores or handles them). Without links
+// in its path. What a process that was killed has left of the same name in the same place goes with
+// the next one, once nothing works in it any more (working_in.h): while it is used a directory is
+// locked (flock). What works in it when such a signal comes is killed.
 class ScratchDirectory {
  public:
   explicit ScratchDirectory(const std::string& name);

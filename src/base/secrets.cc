@@ -138,11 +138,6 @@ std::string upper_word(std::string_view name) {
   return upper;
 }
 
-// What stands for a secret in a bundle.
-bool is_stand_in(std::string_view value) {
-  return value.starts_with('x') && value.find_first_not_of("x/") == value.npos;
-}
-
 // Of a kind of thing that is on or off.
 bool is_switch(std::string_view value) {
   std::string lower(value);
@@ -171,15 +166,6 @@ size_t letters_at_start(std::string_view text) {
 bool are_digits(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
-}
-
-// "word", "Word", "WORD".
-bool is_of_one_case(std::string_view word) {
-  const auto is_lower = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
-  const auto is_upper = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; };
-  const std::string_view rest = word.substr(std::min<size_t>(word.size(), 1));
-  return std::all_of(rest.begin(), rest.end(), is_lower) ||
-         std::all_of(word.begin(), word.end(), is_upper);
 }
 
 // Paths from the root, with ':' between them: what is at such a place may be secret, where it is
@@ -220,20 +206,20 @@ bool is_ordinary(std::string_view value) {
          });
 }
 
-// What other text is full of, so that it cannot be looked for: "python", "python3.8", "3.8.18",
-// "correct-horse". Numbers alone are not.
+// What other text is full of, so that it cannot be looked for: "python", "correct-horse",
+// "python3.8", "3.8.18".
 bool is_common(std::string_view value) {
   if (is_stand_in(value) || are_digits(value)) return false;
   constexpr size_t kLongest = 20;
-  size_t digits = 0;
-  const bool is_versioned = value.starts_with("python") || value.find('.') != value.npos;
-  return all_parts(value, kSeparators, [&](std::string_view part) {
-    const size_t letters = letters_at_start(part);
-    const std::string_view number = part.substr(letters);
-    digits += number.size();
-    return letters <= kLongest && is_of_one_case(part.substr(0, letters)) && are_digits(number) &&
-           (number.empty() || letters == 0 || is_versioned) && digits <= kLongestNumber;
-  });
+  constexpr std::string_view kPython = "python";
+  if (value.starts_with(kPython)) value.remove_prefix(kPython.size());
+  const bool is_version = value.size() <= kLongest && all_parts(value, ".", are_digits);
+  const auto is_word = [](std::string_view part) {
+    return part.size() <= kLongest && std::all_of(part.begin(), part.end(), [](char c) {
+             return std::islower(static_cast<unsigned char>(c)) != 0;
+           });
+  };
+  return is_version || all_parts(value, "-_./:, ", is_word);
 }
 
 // "api_key" of "--api-key" and "--api-key=K"; empty: the word is no option.
@@ -257,6 +243,11 @@ bool looks_like_option(std::string_view word) {
 template <class F>
 void for_each_secret(std::vector<std::string>& words, F use) {
   for (size_t i = 0; i < words.size(); i++) {
+    if (i > 0 && (words[i - 1] == "-u" || words[i - 1] == "--user"))  // of curl
+      if (const size_t colon = words[i].find(':'); colon != std::string::npos) {
+        use("password", words[i], colon + 1);
+        continue;
+      }
     const std::string name = option_name(words[i]);
     if (!names_secret(name)) continue;
     if (const size_t equals = words[i].find('='); equals != std::string::npos)
@@ -267,6 +258,10 @@ void for_each_secret(std::vector<std::string>& words, F use) {
 }
 
 }  // namespace
+
+bool is_stand_in(std::string_view value) {
+  return value.starts_with('x') && value.find_first_not_of("x/\r\n") == value.npos;
+}
 
 bool names_secret(std::string_view name) {
   if (name == "PWD" || name == "OLDPWD") return false;  // the shell's directories
@@ -313,6 +308,10 @@ std::vector<std::string> find_values(const std::map<std::string, std::string>& v
     return true;
   };
   for (const auto& [name, value] : variables) {
+    for (const auto& [begin, end] : find_credentials(value)) {
+      const std::string_view credentials = std::string_view(value).substr(begin, end - begin);
+      add(credentials.substr(credentials.find(':') + 1));  // of user and password
+    }
     if (!holds_secret(name, value)) continue;
     add(value);
     all_parts(value, "/", add);  // of a path it may be more than one
@@ -336,8 +335,8 @@ std::vector<std::string> all_secret_values(const std::map<std::string, std::stri
 std::string stand_in_of(std::string_view secret) {
   std::string result(secret);
   for (char& c : result)
-    if (c != '/') c = 'x';
-  if (result.starts_with('/')) result[0] = 'x';
+    if (c != '/' && c != '\n' && c != '\r') c = 'x';
+  if (!result.empty()) result[0] = 'x';
   return result;
 }
 

@@ -27,8 +27,17 @@ std::vector<std::string> secret_values(const std::map<std::string, std::string>&
 // With common words.
 std::vector<std::string> all_secret_values(const std::map<std::string, std::string>& variables);
 
-// What a bundle has in the place of one: as many x, but for '/', by which paths stay paths.
+// What a bundle has in the place of one: as many x, but for '/', by which paths stay paths, and
+// line breaks.
 std::string stand_in_of(std::string_view secret);
+
+// Whether a text is one...
+bool is_stand_in(std::string_view text);
+// ...and hardly anything else.
+inline bool stands_for_secret(std::string_view text) {
+  constexpr size_t kLeast = 3;
+  return text.size() >= kLeast && text[0] == 'x' && is_stand_in(text);
+}
 
 // The words of a command, with kHiddenSecret for the values of options that are named as secrets:
 // "--api-key K", "--token=T", "HF_TOKEN=T".

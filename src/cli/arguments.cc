@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/file_size_limit.h"
 #include "base/rows.h"
 #include "base/say.h"
 #include "report/printable.h"
@@ -68,6 +69,7 @@ std::map<std::string, std::string> own_variables(const std::string& root) {
 }
 
 Result<void> print_report(const std::string& text) {
+  const BearsFileSizeLimit bears;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return {};
   auto failure = fail(fmt::format("cannot write the report: {}", std::strerror(errno)));

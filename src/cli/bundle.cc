@@ -172,6 +172,41 @@ bool keeps_holes(const std::string& directory) {
          ::lseek(file.get(), 0, SEEK_HOLE) == 0;
 }
 
+// What a manifest has, and of which kind it is.
+bool is_text(const Json& value) {
+  return read_bytes(value).has_value();
+}
+bool is_texts(const Json& value) {
+  return (value.is_array() || value.is_object()) &&
+         std::all_of(value.begin(), value.end(), [](const Json& one) { return is_text(one); });
+}
+bool is_flag(const Json& value) {
+  return value.is_boolean();
+}
+bool is_number(const Json& value) {
+  return value.is_number_integer();
+}
+struct Field {
+  const char* place;
+  bool (*is_right)(const Json& value);
+  const char* kind;
+};
+constexpr Field kFields[] = {{"/cohabit", is_text, "text"},
+                             {"/subject/environment", is_text, "text"},
+                             {"/subject/program", is_text, "text"},
+                             {"/subject/arguments", is_texts, "list of texts"},
+                             {"/subject/module", is_text, "text"},
+                             {"/subject/imports", is_text, "text"},
+                             {"/subject/driver", is_text, "text"},
+                             {"/subject/sm", is_text, "text"},
+                             {"/subject/gpu_memory", is_text, "text"},
+                             {"/subject/assume_gpu", is_flag, "true or false"},
+                             {"/subject/verify_hashes", is_flag, "true or false"},
+                             {"/directory", is_text, "text"},
+                             {"/configuration_file", is_text, "text"},
+                             {"/variables", is_texts, "object of texts"},
+                             {"/cpu/level", is_number, "number"}};
+
 Result<Json> read_manifest(const std::string& path) {
   const auto expected = [](const std::string& found) {
     return fail(fmt::format("expected a bundle of `cohabit capture`, but {}", found));
@@ -186,6 +221,12 @@ Result<Json> read_manifest(const std::string& path) {
     return fail(fmt::format(
         "its form is {} (schema_version), made by cohabit {}: this is {}, which reads up to {}",
         version, text_at(json, "cohabit"), COHABIT_VERSION, kSchemaVersion));
+  for (const Field& field : kFields) {
+    const Json::json_pointer place(field.place);
+    if (!json.contains(place) || !field.is_right(json.at(place)))
+      return expected(
+          fmt::format("its {} has at {} no {}", kBundleManifest, field.place, field.kind));
+  }
   return json;
 }
 

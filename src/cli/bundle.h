@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "actions/redaction.h"
+#include "base/redaction.h"
 #include "base/result.h"
 #include "base/scratch.h"
 #include "base/touch_log.h"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "actions/capture.h"
-#include "actions/source_secrets.h"
 #include "base/paths.h"
 #include "base/read_file.h"
 #include "base/say.h"
+#include "base/source_secrets.h"
 #include "base/variables.h"
 #include "cli/arguments.h"
 #include "cli/bundle.h"

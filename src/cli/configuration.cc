@@ -13,6 +13,7 @@
 
 #include "base/addresses.h"
 #include "base/read_file.h"
+#include "base/source_secrets.h"
 #include "findings/rule.h"
 
 namespace cohabit {
@@ -190,8 +191,9 @@ class Reader {
 // `named`: as what it is told of.
 Result<std::optional<Configuration>> read_one(const std::string& file, const std::string& named,
                                               bool must_speak) {
-  const auto text = read_file(file, kMaxFile);
+  auto text = read_file(file, kMaxFile);
   if (!text) return tl::unexpected<Error>(text.error());
+  hide_told_secrets(*text);  // reports show reasons
   const toml::parse_result parsed = toml::parse(std::string_view(*text));
   const bool own = !file.ends_with(kProjectFile);
   if (!parsed) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/say.h"
+#include "base/variables.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/bundle.h"
@@ -85,6 +86,10 @@ Result<int> doctor(DoctorOptions options) {
     return tl::unexpected<Error>(bundle ? bundle->explained(report.error()) : report.error());
   if (bundle) bundle->add_gaps(*report);
   report->suppressed = apply_policy(configuration->policy, report->environment, report->findings);
+  // Reasons are the user's own words.
+  *report = report::without_secrets(std::move(*report), options.surroundings
+                                                            ? options.surroundings->variables
+                                                            : own_variables(options.root));
   number_findings(*report);
   if (!options.write_baseline.empty())
     if (auto done = write_baseline(options.write_baseline, *report); !done)

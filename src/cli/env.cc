@@ -111,7 +111,8 @@ Result<int> env(const EnvOptions& options) {
   const Tree tree(options.root);
   if (auto good = tree.check_root(); !good) return tl::unexpected<Error>(good.error());
   World world(tree);
-  const auto target = read_target(tree, options, PythonVariables::from_environment());
+  const auto target =
+      read_target(tree, options, PythonVariables::from_environment(), own_variables(""));
   if (!target) return tl::unexpected<Error>(target.error());
   if (auto found = choose_environment(world, target->environment); !found)
     return tl::unexpected<Error>(found.error());

@@ -53,7 +53,7 @@ Result<Subject> read_subject(const DoctorOptions& options, const Tree& tree) {
   auto imports = read_module_list(options.imports);
   if (!imports) return tl::unexpected<Error>(imports.error());
   subject.imports = std::move(*imports);
-  auto target = read_target(tree, options, python_variables(options));
+  auto target = read_target(tree, options, python_variables(options), variables_of(options));
   if (!target) return tl::unexpected<Error>(target.error());
   subject.environment = std::move(target->environment);
   subject.program = std::move(target->program);

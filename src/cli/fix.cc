@@ -8,6 +8,7 @@
 
 #include "actions/verify.h"
 #include "base/say.h"
+#include "base/variables.h"
 #include "base/write_file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -88,7 +89,7 @@ Result<RepairRequest> read_request(const FixOptions& options) {
   if (options.verify && !(options.root.empty() && options.replay.empty()))
     return fail("--verify runs the environment that is here: it goes with no --root or --replay");
   const Tree tree(options.root);
-  auto target = read_target(tree, options, PythonVariables::from_environment());
+  auto target = read_target(tree, options, PythonVariables::from_environment(), own_variables(""));
   if (!target) return tl::unexpected<Error>(target.error());
   RepairRequest request;
   if (const auto& program = target->program) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hidden_values.h"
 #include "base/paths.h"
 #include "base/secrets.h"
 #include "cli/arguments.h"
@@ -28,10 +29,18 @@ bool is_python_script(const Tree& tree, const std::string& path) {
   return text->substr(0, text->find('\n')).find("python") != std::string::npos;
 }
 
-std::string command_line(const std::string& start, const std::vector<std::string>& arguments) {
+// Secrets go before anything is quoted: by quotes they would not be found any more.
+std::string command_line(const std::string& start, const std::string& word,
+                         const Targets& targets) {
+  const std::vector<std::string> values =
+      secret_values(with_secret_arguments(targets.variables, targets.arguments));
   std::string text = start;
-  for (const std::string& argument : without_secret_arguments(arguments))
-    text.append(" ").append(shell_word(argument));
+  const auto add = [&](std::string one) {
+    hide_values(one, values);
+    text.append(" ").append(shell_word(one));
+  };
+  add(word);
+  for (const std::string& argument : without_secret_arguments(targets.arguments)) add(argument);
   return text;
 }
 
@@ -58,7 +67,7 @@ Result<Program> read_script(const Tree& tree, const Targets& targets,
   program.directory = directory_of_script(tree, word, variables);
   program.arguments = targets.arguments;
   if (!word.ends_with(".ipynb")) {
-    program.title = command_line("python " + shell_word(word), targets.arguments);
+    program.title = command_line("python", word, targets);
     return program;
   }
   program.title = "jupyter execute " + shell_word(word);
@@ -121,7 +130,7 @@ Result<std::optional<Program>> read_program(const Tree& tree, const Targets& tar
                                             const PythonVariables& variables) {
   if (!module.empty()) {
     Program program;
-    program.title = command_line("python -m " + shell_word(module), targets.arguments);
+    program.title = command_line("python -m", module, targets);
     program.module = module;
     program.arguments = targets.arguments;
     program.directory = first_directory(tree, variables);
@@ -134,7 +143,8 @@ Result<std::optional<Program>> read_program(const Tree& tree, const Targets& tar
 }
 
 Result<Target> read_target(const Tree& tree, const TargetWords& given,
-                           const PythonVariables& variables) {
+                           const PythonVariables& variables,
+                           const std::map<std::string, std::string>& environment) {
   if (!given.module.empty())
     if (auto module = read_module_list(given.module); !module || module->size() != 1)
       return fail("-m takes the name of one module, not " + given.module);
@@ -144,6 +154,7 @@ Result<Target> read_target(const Tree& tree, const TargetWords& given,
   words.insert(words.end(), given.arguments.begin(), given.arguments.end());
   auto targets = split_targets(tree, words, !given.module.empty());
   if (!targets) return tl::unexpected<Error>(targets.error());
+  targets->variables = environment;
   auto program = read_program(tree, *targets, given.module, variables);
   if (!program) return tl::unexpected<Error>(program.error());
   return Target{std::move(targets->environment), std::move(*program)};

@@ -40,6 +40,7 @@ struct Targets {
   std::string environment;
   std::string program;
   std::vector<std::string> arguments;
+  std::map<std::string, std::string> variables = {};  // whose secrets a title does not tell
 };
 Result<Targets> split_targets(const Tree& tree, const std::vector<std::string>& words,
                               bool has_module);
@@ -55,7 +56,8 @@ struct Target {
   std::optional<Program> program;
 };
 Result<Target> read_target(const Tree& tree, const TargetWords& given,
-                           const PythonVariables& variables);
+                           const PythonVariables& variables,
+                           const std::map<std::string, std::string>& environment);
 
 // What `python -c`, `python -m` and an interactive Python put first in sys.path: the current
 // directory. Nothing with PYTHONSAFEPATH, or where there is none (--root).

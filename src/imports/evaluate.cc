@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/secrets.h"
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -121,7 +122,8 @@ Ref Interpreter::evaluate(const Expr& expression) {
     case ExprKind::kInteger:
       return integer(expression.integer);
     case ExprKind::kString:
-      return constant(expression.text);
+      return stands_for_secret(expression.text) ? doubt(constant(expression.text))
+                                                : constant(expression.text);
     case ExprKind::kBytes:
       return make<Str>(Type::kBytes, expression.text);
     case ExprKind::kJoined:
@@ -351,6 +353,7 @@ Ref Interpreter::evaluate_dict(const Expr& expression) {
     } else if (Dict* other = as<Dict>(value, Type::kDict)) {
       for (const auto& [k, v] : other->items) dict_set(result, k, v);
       result->open |= other->open;
+      result->of_environment |= other->of_environment;
     } else {
       result->open = true;
     }
@@ -733,6 +736,7 @@ Ref Interpreter::compute(Operator op, Ref a, Ref b) {
   if (op == Operator::kAdd && a->type == Type::kStr && is_number_or_none && expects("TypeError"))
     return raise("TypeError", "can only concatenate str to str");
   if (op == Operator::kModulo && a->type == Type::kStr) {
+    observe_all(as<Dict>(b, Type::kDict));
     const ModelRow* format = find_model("str.__mod__");
     return format ? format->function(*this, a, Arguments(arena_, {a, b})) : opaque_;
   }
@@ -782,6 +786,7 @@ std::optional<std::span<const Ref>> Interpreter::elements(Ref value) {
     return sequence->items;
   }
   if (Dict* dict = as<Dict>(value, Type::kDict)) {
+    observe_all(dict);
     if (dict->open && dict->items.empty()) return std::nullopt;
     auto* keys = list({});
     for (const auto& [key, item] : dict->items) keys->items.push_back(key);
@@ -960,6 +965,7 @@ bool Interpreter::gather_arguments(const Expr& expression, Arguments& arguments)
     } else if (!item.text.empty()) {
       arguments.keywords.emplace_back(item.text, value);
     } else if (Dict* dict = as<Dict>(value, Type::kDict)) {
+      observe_all(dict);
       for (const auto& [key, entry] : dict->items)
         if (const std::string_view* name = text_of(key))
           arguments.keywords.emplace_back(*name, entry);

@@ -86,10 +86,10 @@ class Pieces {
   size_t count_ = 0;
 };
 
-// Whether an instruction may begin there (x86-64): most have a REX prefix ('@' to 'O'), some that
-// of an operand of two bytes ('f').
+// Whether an instruction may begin there (x86-64): after a text of 4 or 8 letters is written, most
+// have a REX prefix with W ('H', 'I', 'L'), some that of an operand of two bytes ('f').
 bool may_be_instruction(char c) {
-  return c < ' ' || c > '~' || (c >= '@' && c <= 'O') || c == 'f';
+  return c < ' ' || c > '~' || std::string_view("HILf").find(c) != std::string_view::npos;
 }
 
 bool is_inlined_in(std::string_view file, std::string_view text) {

@@ -19,6 +19,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/redaction.h"
 #include "imports/block_facts.h"
 #include "imports/native_names.h"
 #include "imports/plan.h"
@@ -234,6 +235,8 @@ class Interpreter {
   Undecided& undecided(std::string what);
   // The program asks whether a key is in a dictionary: of some it depends how it goes on.
   void observe(const Dict* dict, Ref key);
+  // What goes over all variables asks for each of them.
+  void observe_all(const Dict* dict);
   // What str() makes of it, if a method of its class in Python does, else itself. Null: raised.
   Ref shown(Ref value);
   // After an import by this name failed: opaque if another name may be meant, else null.
@@ -676,6 +679,7 @@ class Interpreter {
   const Distributions& distributions_;
   NativeLoader& loader_;
   const PlanRequest& request_;
+  const Redaction redaction_;
   PlanCache& cache_;
   Plan plan_;
 

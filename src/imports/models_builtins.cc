@@ -19,6 +19,7 @@ Ref model_len(I& in, Ref, const A& a) {
   if (!value) return in.opaque();
   if (Sequence* sequence = sequence_of(value); sequence && !sequence->open && !sequence->may_lack)
     return in.integer(static_cast<int64_t>(sequence->items.size()));
+  in.observe_all(as<Dict>(value, Type::kDict));
   if (Dict* dict = as<Dict>(value, Type::kDict); dict && !dict->open && !dict->may_lack)
     return in.integer(static_cast<int64_t>(dict->items.size()));
   if (value->type == Type::kStr || value->type == Type::kBytes)
@@ -217,6 +218,7 @@ Ref model_dict(I& in, Ref, const A& a) {
   if (Dict* source = as<Dict>(a.get(0), Type::kDict)) {
     for (const auto& [key, value] : source->items) in.dict_set(result, key, value);
     result->open |= source->open;
+    result->of_environment = source->of_environment;
   } else if (a.get(0)) {
     const auto items = in.elements(a.get(0));
     result->open |= !items;

@@ -768,6 +768,7 @@ Ref dict_update(I& in, Ref self, const A& a) {
 Ref dict_parts(I& in, Ref self, bool keys, bool values) {
   Dict* dict = dict_of(self);
   if (!dict) return in.opaque();
+  in.observe_all(dict);
   auto* result = in.list({});
   for (const auto& [key, value] : dict->items) {
     result->items.push_back(keys && values ? in.list({key, value}, Type::kTuple)
@@ -793,6 +794,7 @@ Ref dict_copy(I& in, Ref self, const A&) {
     copy->items = dict->items;
     copy->open = dict->open;
     copy->factory = dict->factory;
+    copy->of_environment = dict->of_environment;
   }
   return copy;
 }

@@ -10,6 +10,7 @@
 #include "base/not_in_bundle.h"
 #include "base/paths.h"
 #include "base/secrets.h"
+#include "base/source_secrets.h"
 #include "imports/brings.h"
 #include "imports/imported_names.h"
 #include "imports/interpreter.h"
@@ -565,6 +566,8 @@ const Syntax* Interpreter::parse(const std::string& path) {
     return cache_.sources.emplace(path, nullptr).first->second.get();
   }
   if (source->is_packed && !import_dotted("zlib")) clear_raised();  // zipimport unpacks by it
+  // As a bundle has it: what is done is the same there, and no text of it tells a secret.
+  if (is_own_source(path, source->text)) redaction_.apply_to_file(path, source->text, false);
   auto syntax = std::make_unique<Syntax>(std::move(source->text), cache_.nodes);
   return cache_.sources.emplace(path, std::move(syntax)).first->second.get();
 }
@@ -1143,10 +1146,19 @@ void Interpreter::note_variable_set(Ref key, Ref value) {
   plan_.variables_changed.push_back(std::move(variable));
 }
 
+void Interpreter::observe_all(const Dict* dict) {
+  if (!dict || !dict->of_environment) return;
+  for (const auto& [name, value] : dict->items)
+    if (const std::string_view* text = text_of(name)) note_sought(PlanEvent::kVariable, *text);
+}
+
 void Interpreter::observe(const Dict* dict, Ref key) {
   const std::string_view* name = text_of(key);
   if (!name) return;
-  if (dict == environment_) note_variable_asked(*name);
+  if (dict == environment_)
+    note_variable_asked(*name);
+  else if (dict->of_environment)
+    note_sought(PlanEvent::kVariable, *name);
   // The standard library asks what is loaded to describe it (logging: multiprocessing).
   // And a finder asks of what it is to find: that it is not loaded, or nobody would ask it.
   const bool by_finder = !asked_finders_.empty() && asked_finders_.back().second == *name;

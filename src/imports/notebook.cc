@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/source_secrets.h"
+
 namespace cohabit::python {
 namespace {
 
@@ -241,7 +243,9 @@ Result<Notebook> read_notebook(std::string_view text, const std::string& name) {
     const Json& type = member(cell, "cell_type");
     if (!type.is_string() || type.get<std::string>() != "code") continue;
     const Json& source = member(cell, "source");
-    reader.add_cell(number, text_of(source.is_null() ? member(cell, "input") : source));
+    std::string code = text_of(source.is_null() ? member(cell, "input") : source);
+    hide_cell_secrets(code);  // as a bundle has it
+    reader.add_cell(number, code);
   }
   return reader.take();
 }

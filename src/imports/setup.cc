@@ -94,6 +94,7 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
       distributions_(distributions),
       loader_(loader),
       request_(request),
+      redaction_(request.environment, request.arguments),
       cache_(cache) {
   none_ = make<Value>(Type::kNone);
   true_ = make<Int>(Type::kBool, 1);
@@ -101,6 +102,7 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
   opaque_ = make<Opaque>();
   sys_modules_ = make<Dict>();
   environment_ = make<Dict>();
+  environment_->of_environment = true;
   sys_path_ = make<Sequence>(Type::kList);
   meta_path_ = make<Sequence>(Type::kList);
   for (const auto& [name, value] : request.environment)
@@ -723,6 +725,7 @@ void Interpreter::run_program() {
     return;
   }
   std::string code = request_.code;
+  redaction_.apply(code);
   for (const std::string& name : request_.imports) code += "import " + name + "\n";
   auto syntax = std::make_unique<Syntax>(code);
   module->syntax = syntax.get();

@@ -102,6 +102,7 @@ struct Module;
 struct Dict : Value {
   OrderedTable<Ref, Ref, KeyTraits> items;  // all of them are keys in the sense of is_key
   bool open = false, partial = false, may_lack = false;  // as of sequences
+  bool of_environment = false;                           // os.environ, or a copy of it
   Module* variables_of = nullptr;     // what is put into it is a variable of this module too
   Instance* attributes_of = nullptr;  // an attribute of this object: its __dict__
   void open_all();                    // these too

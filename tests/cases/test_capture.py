@@ -340,6 +340,68 @@ def test_directories_that_are_not_utf8(machine: Machine, elsewhere: Elsewhere, t
     assert elsewhere.run("doctor", bundle, "--format", "json", code=None).stdout == own
 
 
+# What is taken out of the user's programs changes no syntax, and what follows from it is the same with it and without.
+LITERALS = [
+    r'x = "PGPASSWORD=\"Summer2024x\" psql"', r"x='PASSWORD=\'Summer2024x\' x'", r'x="curl -u \"bob:Summer2024x\" https://x"',
+    r'x="token:\"\"\"a"', "x=f\"password={'Summer2024x'}\"", "u={'x': 1}; x=f\"password={u['x']}\"", "x=f'token={1:{2}}x'",
+    'password="abc\\\ndef12345"', 'password="""Summer\n2024x"""', 'password=r"\\Summer2024x\\d"', r'password="Summer2024x\\"', "x='token=a\\\\'",
+    'password="Summer2024x"\nif password=="Summer2024x": import app\nelse: import absent1', 'password="Summer2024x"\nif password.startswith("S"): import absent1',
+    'AUTH="LDAP2"\nif AUTH=="LDAP2": import absent1', 'url="https://bob:Summer2024x@host/x"\nif "bob" in url: import absent1',
+    'import importlib\nTOKEN="other7"\nimportlib.import_module(TOKEN)', 'import importlib\ndef load(token="other7"): importlib.import_module(token)\nload()',
+    'SECRETS={"a": "other7"}\nfor v in SECRETS.values(): __import__(v)', 'password="Summer2024x"\nraise ImportError("bad "+password)',
+    'raise ImportError("cannot reach https://bob:Summer2024x@host/ token=Summer2024x")', 'api_key="Summer2024x"\n__import__(api_key)',
+    'import os\nos.environ["X_TOKEN"]="Summer2024x"\n__import__(os.environ["X_TOKEN"])', 'x = "the password is Summer2024x"',
+    'import os\nenv = os.environ.copy()\nif env.get("APP_SESSION") == "on": import absent1',
+    'import os\nenv = {**os.environ}\nif env["APP_SESSION"] == "on": import absent1', 'import os\nif dict(os.environ)["APP_SESSION"] == "on": import absent1',
+    'import os\nfor k, v in os.environ.items():\n    if (k, v) == ("APP_SESSION", "on"): import absent1',
+    'import os\nif "APP_SESSION" in list(os.environ): import absent1', 'import os\nif "APP_SESSION" in os.environ.keys(): import absent1',
+    'import os\nif "{APP_SESSION}".format(**os.environ) == "on": import absent1', 'import os\nif "%(APP_SESSION)s" % os.environ == "on": import absent1',
+    'import os\nif [v for k, v in sorted(os.environ.items()) if k == "APP_SESSION"] == ["on"]: import absent1',
+    'import os, subprocess\nsubprocess.run(["true"], env=dict(os.environ, X="1"))',
+]
+
+
+@pytest.mark.parametrize("program", LITERALS)
+def test_what_is_taken_out_changes_nothing(machine: Machine, elsewhere: Elsewhere, tmp_path: Path, program: str) -> None:
+    (machine.home / "project" / "own.py").write_text(program + "\nimport absent2\n")
+    (machine.home / "project" / "other7.py").write_text("")
+    machine.variables["APP_SESSION"] = "on"
+    words = ["../env", "own.py"]
+    bundle = machine.capture(tmp_path / "world.tar.zst", *words)
+    before = {form: machine.run("doctor", *words, "--format", form, code=None) for form in ("full", "json", "sarif")}
+    assert "Summer2024x" not in "".join(before.values()) and "SyntaxError" not in before["full"]
+    with unpacked(bundle) as archive:
+        entries = archive.getmembers()
+        assert b"Summer2024x" not in b"".join(archive.extractfile(entry).read() for entry in entries if entry.isreg())
+        assert not [entry for entry in entries if "Summer2024x" in entry.name]
+    machine.home.rename(tmp_path / "gone")
+    for form, text in before.items():
+        assert elsewhere.run("doctor", bundle, "--format", form, code=None).stdout == text
+
+
+@pytest.mark.parametrize("value", ["ACME42", "Abc 12345", "Abc'12345", 'a"b\\c$d1', "line1Aa\nline2Bb", "Hello World 99", "v1.2.3-rc", "Zx7/Qp2mLw9v"])
+def test_the_value_of_a_variable_wherever_it_stands(machine: Machine, elsewhere: Elsewhere, tmp_path: Path, value: str) -> None:
+    """Nobody asks for the variable, so that a bundle has not even its name."""
+    place = machine.home / "project" / (value.replace("/", "_") + "-dir")
+    place.mkdir()
+    (place / "own.py").write_text(f"import absent2\nx = {value!r}\ny = {json.dumps(value)}\n")
+    machine.variables.update(PROJECT_KEY=value, PYTHONPATH=str(place))
+    (machine.home / "project" / "cohabit.toml").write_text(f"[[ignore]]\ncode = \"CB101\"\nreason = {json.dumps('see ' + value)}\n")
+    words = ["../env", str(place / "own.py"), "--", value, f"--name={value}", "-u", f"bob:{value}"]
+    bundle = tmp_path / "world.tar.zst"
+    machine.run("capture", "--out", bundle, *words, code=0)
+    before = {form: machine.run("doctor", "--format", form, *words, code=None) for form in ("full", "concise", "json", "sarif", "github")}
+    parts = [value] if "/" not in value else []
+    assert not [part for part in parts if part in "".join(before.values())]
+    with unpacked(bundle) as archive:
+        entries = archive.getmembers()
+        whole = b"".join(archive.extractfile(entry).read() for entry in entries if entry.isreg())
+        assert not [part for part in parts if part.encode() in whole or any(part in entry.name for entry in entries)]
+    machine.home.rename(tmp_path / "gone")
+    for form, text in before.items():
+        assert elsewhere.run("doctor", bundle, "--format", form, code=None).stdout == text
+
+
 def test_no_credentials_in_a_reason(machine: Machine) -> None:
     (machine.home / "project" / "cohabit.toml").write_text(
         '[[ignore]]\ncode = "PY302"\nreason = "see https://amanda:pass-word@index.example/x"\n')
@@ -566,8 +628,11 @@ FILE, LINK, HARD, DEVICE = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, ta
     ([("manifest.json", FILE, "[]")], "manifest.json"),
     ([("manifest.json", FILE, "{}")], "schema_version"),
     ([("manifest.json", FILE, '{"schema_version": 99}')], "reads up to 1"),
+    ([("manifest.json", FILE, '{"schema_version": 1, "cohabit": "0.1.0", "subject": {"environment": "", "program": null}}')],
+     "/subject/program"),
+    ([("manifest.json", FILE, '{"schema_version": 1, "cohabit": "0.1.0", "subject": []}')], "/subject/environment"),
     ([("", FILE, "x")], "without a name"),
-], ids=range(18))
+], ids=range(20))
 def test_nothing_gets_out(elsewhere: Elsewhere, tmp_path: Path, entries: list, why: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -624,7 +689,7 @@ def test_no_archive_and_half_of_one(machine: Machine, elsewhere: Elsewhere, tmp_
     assert "evil" in elsewhere.run("doctor", tmp_path / "not-there" / "evil.tar.zst", code=2).stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGXCPU])
 def test_a_signal_leaves_nothing(machine: Machine, elsewhere: Elsewhere, tmp_path: Path, number: int) -> None:
     whole = machine.capture(tmp_path / "world.tar.zst", "../env", "--imports", "app").read_bytes()
     pipe = tmp_path / "pipe.tar.zst"

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohabit {
@@ -30,7 +31,7 @@ class Redaction {
 
  private:
   static void hide_credentials(std::string& text);
-  std::vector<std::string> values_;
+  std::vector<std::pair<std::string, std::string>> values_;  // with what stands for each
 };
 
 }  // namespace cohabit

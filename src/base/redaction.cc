@@ -1,9 +1,11 @@
-#include "actions/redaction.h"
+#include "base/redaction.h"
 
 #include <algorithm>
+#include <cctype>
+#include <utility>
 
-#include "actions/source_secrets.h"
 #include "base/secrets.h"
+#include "base/source_secrets.h"
 
 namespace cohabit {
 
@@ -11,12 +13,30 @@ namespace {
 
 // What cannot stand in a library or a wheel by chance.
 bool is_long(const std::string& value) {
-  constexpr size_t kLong = 16;
-  return value.size() >= kLong;
+  constexpr size_t kLong = 16, kMixed = 8;
+  const auto has = [&](int (*kind)(int)) {
+    return std::any_of(value.begin(), value.end(),
+                       [&](char c) { return kind(static_cast<unsigned char>(c)) != 0; });
+  };
+  const bool is_mixed = has(std::isupper) && has(std::islower) && has(std::isdigit);
+  return value.size() >= (is_mixed ? kMixed : kLong);
 }
 
-void hide(std::string& bytes, const std::string& value) {
-  const std::string by = stand_in_of(value);
+// As a literal of Python, TOML or JSON has it, and what stands for it there.
+std::pair<std::string, std::string> literal_of(const std::string& value) {
+  std::string text, by;
+  for (const char c : value) {
+    const bool is_escaped = c == '\\' || c == '"' || c == '\'';
+    const std::string one = c == '\n'    ? "\\n"
+                            : is_escaped ? std::string{'\\', c}
+                                         : std::string(1, c);
+    text += one;
+    by += c == '\n' || (c == '/' && !by.empty()) ? one : std::string(one.size(), 'x');
+  }
+  return {text, by};
+}
+
+void hide(std::string& bytes, const std::string& value, const std::string& by) {
   for (size_t at = bytes.find(value); at != std::string::npos;
        at = bytes.find(value, at + by.size()))
     bytes.replace(at, by.size(), by);
@@ -32,11 +52,16 @@ bool is_public(const std::string& path, bool is_elf) {
 }  // namespace
 
 Redaction::Redaction(const std::map<std::string, std::string>& variables,
-                     const std::vector<std::string>& arguments)
-    : values_(secret_values(with_secret_arguments(variables, arguments))) {}
+                     const std::vector<std::string>& arguments) {
+  const auto values = secret_values(with_secret_arguments(variables, arguments));
+  for (const std::string& value : values)
+    if (auto literal = literal_of(value); literal.first != value)
+      values_.push_back(std::move(literal));
+  for (const std::string& value : values) values_.emplace_back(value, stand_in_of(value));
+}
 
 void Redaction::apply(std::string& text) const {
-  for (const std::string& value : values_) hide(text, value);
+  for (const auto& [value, by] : values_) hide(text, value, by);
   hide_credentials(text);
 }
 
@@ -51,8 +76,8 @@ std::string Redaction::applied(std::string text) const {
 }
 
 void Redaction::apply_to_extracts(std::string& text) const {
-  for (const std::string& value : values_)
-    if (is_long(value)) hide(text, value);
+  for (const auto& [value, by] : values_)
+    if (is_long(value)) hide(text, value, by);
 }
 
 void Redaction::apply_to_part(const std::string& path, std::string& bytes, bool is_elf) const {

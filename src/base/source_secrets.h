@@ -23,6 +23,9 @@ void hide_source_secrets(std::string& source);
 // The same for a text that is no program.
 void hide_told_secrets(std::string& text);
 
+// The same for the text of a cell, with its magic commands.
+void hide_cell_secrets(std::string& cell);
+
 // The same for the cells of a notebook (JSON), whose outputs are dropped. It has the same size, if
 // it is not larger than before; a text that is no notebook stays.
 void hide_notebook_secrets(std::string& notebook);

@@ -1,11 +1,12 @@
 // The text is split into words, literals and signs; no tree is made: code that Python does not take
 // holds secrets, too.
-#include "actions/source_secrets.h"
+#include "base/source_secrets.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -28,13 +29,38 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> al
   return std::find(all.begin(), all.end(), text) != all.end();
 }
 
-// What programs fill in stays: "{name}", "%s", "%(name)s". In an f-string all of {...} is code.
+// Behind the "}" of the field of a format that begins here, with what is nested in it; 0: it has
+// none.
+size_t end_of_field(const std::string& text, size_t begin, size_t end) {
+  int depth = 0;
+  for (size_t i = begin; i < end; i++) {
+    if (text[i] == '{') depth++;
+    if (text[i] == '}' && --depth == 0) return i + 1;
+  }
+  return 0;
+}
+
+// No word of a sentence.
+bool looks_made(std::string_view value) {
+  return std::any_of(value.begin(), value.end(),
+                     [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+}
+
+// What programs fill in stays: "{name}", "%s", "%(name)s"; in an f-string all of {...} is code.
+// Line breaks stay, and quotes with a backslash: by them a text goes on and ends where it did.
 void hide(std::string& text, size_t begin, size_t end, bool is_format) {
   for (size_t i = begin; i < end; i++) {
+    if (is_format && text[i] == '{') {
+      const size_t behind = end_of_field(text, i, end);
+      if (behind == 0) return;
+      i = behind - 1;
+      continue;
+    }
+    if (is_format && text[i] == '}') continue;
     if (text[i] == '{') {
       const size_t close = std::min(text.find('}', i), end);
       const std::string_view field = std::string_view(text).substr(i + 1, close - i - 1);
-      if (close < end && (is_format || field.empty() || is_made_of(field, "_."))) {
+      if (close < end && (field.empty() || is_made_of(field, "_."))) {
         i = close;
         continue;
       }
@@ -45,6 +71,13 @@ void hide(std::string& text, size_t begin, size_t end, bool is_format) {
         i = close + 1;
         continue;
       }
+    }
+    if (text[i] == '\\') {
+      if (i + 1 >= end) return;
+      const bool stays = std::string_view("\r\n'\"").find(text[i + 1]) != std::string::npos;
+      if (!stays) text[i] = text[i + 1] = 'x';
+      i++;
+      continue;
     }
     if (text[i] != '\n' && text[i] != '\r') text[i] = 'x';
   }
@@ -94,6 +127,12 @@ class ToldSecrets {
       skip_scheme();
       return hide_next(is_secret);
     }
+    constexpr std::string_view kIs = "is ";  // "the password is ..."
+    if (text_.compare(sign, kIs.size(), kIs) == 0 && sign > at_) {
+      at_ = sign + kIs.size();
+      return hide_next(
+          [&](std::string_view value) { return is_secret(value) && looks_made(value); });
+    }
     if (word.starts_with("-")) hide_next(is_secret);
   }
 
@@ -117,14 +156,18 @@ class ToldSecrets {
     if (goes_on && is_one_of(word, {"bearer", "basic", "token", "digest", "apikey"})) at_ = end;
   }
 
-  // The word that comes next, or what is quoted.
+  // The word that comes next, or what is quoted; in an f-string it may be a literal of its own.
   template <class F>
   void hide_next(F is_secret) {
     size_t begin = skip_blanks(at_);
+    if (is_format_ && begin < end_ && text_[begin] == '{') {
+      if (begin + 1 == end_ || !is_quote(text_[++begin])) return;
+    }
     if (begin < end_ && text_[begin] == '\\') begin++;
     const char quote = begin < end_ && is_quote(text_[begin]) ? text_[begin++] : '\0';
-    const std::string ends = quote != '\0' ? std::string{quote, '\n'} : " \t\n,;&|<>()[]'\"`\\";
-    const size_t end = std::min(text_.find_first_of(ends, begin), end_);
+    const std::string ends = quote != '\0' ? std::string{quote, '\n'} : " \t\r\n,;&|<>()[]'\"`\\";
+    size_t end = std::min(text_.find_first_of(ends, begin), end_);
+    while (end > begin && (text_[end - 1] == '\\' || text_[end - 1] == '\r')) end--;
     at_ = std::max(at_, end);
     const std::string_view value = std::string_view(text_).substr(begin, end - begin);
     if (!value.empty() && !value.starts_with("--") && is_secret(value))
@@ -145,6 +188,8 @@ class Program {
   void run() {
     while (at_ < text_.size()) step();
   }
+  // What the literals held that were hidden whole.
+  const std::vector<std::string>& hidden() const { return hidden_; }
 
  private:
   enum class Kind : uint8_t { kNone, kWord, kLiteral, kOpen, kClose, kSign };
@@ -223,10 +268,12 @@ class Program {
         std::min(end + (end < text_.size() && text_[end] == quote ? mark.size() : 0), text_.size());
     const std::string value = text_.substr(begin, end - begin);
     const bool is_format = prefix.find_first_of("fFtT") != std::string::npos;
-    if (is_value() && holds_secret(name_here(), value))
+    if (is_value() && holds_secret(name_here(), value)) {
       hide(text_, begin, end, is_format);
-    else
+      if (!is_format) hidden_.push_back(value);
+    } else {
       ToldSecrets(text_, begin, end, is_format).run();
+    }
     if (brackets_.size() <= 2 && !brackets_.back().is_display) targets_.push_back(value);
     last_ = {Kind::kLiteral, value};
   }
@@ -331,7 +378,13 @@ class Program {
   Token last_;
   std::vector<Bracket> brackets_{{true, "", "", ""}};
   std::vector<std::string> targets_;  // names of the statement, up to its "="
+  std::vector<std::string> hidden_;
 };
+
+bool sets_variable(std::string_view text, size_t begin) {
+  text.remove_prefix(begin);
+  return text.starts_with("%env ") || text.starts_with("%set_env ");
+}
 
 // "%env NAME=VALUE", "%env NAME VALUE", "!NAME=VALUE command", "!command --token VALUE".
 void hide_command_secrets(std::string& text, size_t begin, size_t end) {
@@ -353,11 +406,11 @@ void hide_command_secrets(std::string& text, size_t begin, size_t end) {
     const std::string_view key = word.substr(skip, equals == word.npos ? equals : equals - skip);
     const bool names = is_made_of(key, "_-") && names_secret(key);
     if (names && equals != word.npos) {
-      const bool takes_all = std::string_view(text).substr(begin, 5) == "%env ";
+      const bool takes_all = sets_variable(text, begin);
       hide(text, at + equals + 1, takes_all ? end : stop, false);
     } else if (names && word.starts_with("--")) {
       name = key;
-    } else if (names && std::string_view(text).substr(begin, 5) == "%env ") {
+    } else if (names && sets_variable(text, begin)) {
       name = key;
       is_variable = true;
     }
@@ -369,13 +422,39 @@ void hide_commands(std::string& cell) {
   for (size_t begin = 0; begin < cell.size();) {
     const size_t end = std::min(cell.find('\n', begin), cell.size());
     const size_t first = cell.find_first_not_of(" \t", begin);
-    if (first < end && (cell[first] == '%' || cell[first] == '!'))
+    // All behind `%%bash` is commands.
+    if (first < end && cell.compare(first, 2, "%%") == 0) {
+      hide_told_secrets(cell);
+      return;
+    }
+    if (first < end && (cell[first] == '%' || cell[first] == '!')) {
       hide_command_secrets(cell, first, end);
+      ToldSecrets(cell, first, end, false).run();
+    }
     begin = end + 1;
   }
 }
 
 using Json = nlohmann::ordered_json;
+
+// Markdown and raw cells, metadata.
+void hide_texts(Json& json) {
+  if (json.is_string()) {
+    auto text = json.get<std::string>();
+    ToldSecrets(text, 0, text.size(), false).run();
+    json = std::move(text);
+  } else if (json.is_array()) {
+    for (Json& item : json) hide_texts(item);
+  } else if (json.is_object()) {
+    for (auto& [name, value] : json.items()) {
+      const bool is_secret = value.is_string() && holds_secret(name, value.get<std::string>());
+      if (is_secret)
+        value = stand_in_of(value.get<std::string>());
+      else
+        hide_texts(value);
+    }
+  }
+}
 
 void hide_cell(Json& source) {
   std::string text;
@@ -383,9 +462,7 @@ void hide_cell(Json& source) {
   if (source.is_array())
     for (const Json& line : source)
       if (line.is_string()) text += line.get<std::string>();
-  hide_commands(text);
-  hide_source_secrets(text);
-  for (const auto& [begin, end] : find_credentials(text)) hide(text, begin, end, false);
+  hide_cell_secrets(text);
   if (source.is_string()) source = text;
   size_t at = 0;
   if (source.is_array())
@@ -402,6 +479,11 @@ void hide_cells(Json& cells) {
     if (!cell.is_object()) continue;
     if (const auto outputs = cell.find("outputs"); outputs != cell.end()) *outputs = Json::array();
     cell.erase("attachments");
+    if (const auto metadata = cell.find("metadata"); metadata != cell.end()) hide_texts(*metadata);
+    if (const auto kind = cell.find("cell_type"); kind == cell.end() || *kind != "code") {
+      hide_texts(cell);
+      continue;
+    }
     for (const char* name : {"source", "input"})
       if (const auto source = cell.find(name); source != cell.end()) hide_cell(*source);
   }
@@ -430,11 +512,28 @@ bool is_settings(std::string_view path) {
 }
 
 void hide_source_secrets(std::string& source) {
-  Program(source).run();
+  Program program(source);
+  program.run();
+  // They may stand elsewhere as well: where they are compared, or printed.
+  std::map<std::string, std::string> found;
+  for (const std::string& value : program.hidden()) found.emplace("SECRET=" + value, value);
+  for (const std::string& value : secret_values(found)) {
+    const std::string by = stand_in_of(value);
+    if (value.find('\\') != std::string::npos) continue;
+    for (size_t at = source.find(value); at != std::string::npos;
+         at = source.find(value, at + by.size()))
+      source.replace(at, by.size(), by);
+  }
 }
 
 void hide_told_secrets(std::string& text) {
   ToldSecrets(text, 0, text.size(), false).run();
+}
+
+void hide_cell_secrets(std::string& cell) {
+  hide_commands(cell);
+  hide_source_secrets(cell);
+  for (const auto& [begin, end] : find_credentials(cell)) hide(cell, begin, end, false);
 }
 
 void hide_notebook_secrets(std::string& notebook) {
@@ -448,6 +547,7 @@ void hide_notebook_secrets(std::string& notebook) {
     is_notebook = true;
   };
   hide_in(json);
+  if (const auto metadata = json.find("metadata"); metadata != json.end()) hide_texts(*metadata);
   if (const auto sheets = json.find("worksheets"); sheets != json.end() && sheets->is_array())
     for (Json& sheet : *sheets) hide_in(sheet);
   if (!is_notebook) return;
