@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/secrets.h"
+#include "base/utf8.h"
 
 namespace cohabit {
 namespace {
@@ -489,6 +490,13 @@ void hide_cells(Json& cells) {
   }
 }
 
+// Bytes for which Python refuses a program: it is told of them.
+void keep_strange_bytes(const std::string& before, std::string& source) {
+  const bool is_strange = !is_utf8(before);
+  for (size_t i = 0; i < source.size(); i++)
+    if (before[i] == '\0' || (is_strange && (before[i] & 0x80) != 0)) source[i] = before[i];
+}
+
 }  // namespace
 
 bool is_own_source(std::string_view path, std::string_view text) {
@@ -512,6 +520,7 @@ bool is_settings(std::string_view path) {
 }
 
 void hide_source_secrets(std::string& source) {
+  const std::string before = source;
   Program program(source);
   program.run();
   // They may stand elsewhere as well: where they are compared, or printed.
@@ -524,6 +533,7 @@ void hide_source_secrets(std::string& source) {
          at = source.find(value, at + by.size()))
       source.replace(at, by.size(), by);
   }
+  keep_strange_bytes(before, source);
 }
 
 void hide_told_secrets(std::string& text) {

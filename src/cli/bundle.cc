@@ -18,8 +18,8 @@
 #include "base/read_file.h"
 #include "base/say.h"
 #include "base/secrets.h"
+#include "base/utf8.h"
 #include "findings/environment.h"
-#include "imports/source_text.h"
 #include "version.h"
 
 namespace cohabit {
@@ -36,7 +36,7 @@ constexpr size_t kShownGaps = 3;
 constexpr const char* kLatin1 = "latin1";
 
 Json bytes_of(const std::string& text) {
-  if (python::is_utf8(text)) return text;
+  if (is_utf8(text)) return text;
   std::string characters;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

@@ -3,6 +3,7 @@
 // The lexer does not see an f-string as a token. As of Python 3.12 a field may hold any expression,
 // with the same quotes and again f-strings in it, so where the literal ends is known only after its
 // fields were parsed. What was valid before 3.12 means the same when read like this.
+#include "base/utf8.h"
 #include "imports/parser.h"
 
 namespace cohabit::python {

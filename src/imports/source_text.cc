@@ -1,4 +1,5 @@
 #include "imports/source_text.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -44,47 +45,6 @@ std::string find_coding(std::string_view text) {
   return "";
 }
 
-// How many bytes the UTF-8 sequence at the start takes; 0 when it is none.
-size_t sequence_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(i < text.size() ? text[i] : 0); };
-  const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const uint8_t first = byte(0), second = byte(1);
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    if (first == 0xe0 && second < 0xa0) return 0;
-    if (first == 0xed && second > 0x9f) return 0;
-    return follows(1) && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    if (first == 0xf0 && second < 0x90) return 0;
-    if (first == 0xf4 && second > 0x8f) return 0;
-    return follows(1) && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
-
-// Where the next byte is that is not ASCII.
-size_t find_high_byte(std::string_view text, size_t at) {
-  for (; at + 8 <= text.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, 8);
-    if ((word & 0x8080808080808080u) != 0) break;
-  }
-  while (at < text.size() && (text[at] & 0x80) == 0) at++;
-  return at;
-}
-
-// Where the first byte is that is not UTF-8; its end: nowhere.
-size_t find_stray(std::string_view text) {
-  size_t at = find_high_byte(text, 0);
-  for (; at < text.size(); at = find_high_byte(text, at)) {
-    const size_t length = sequence_length(text.substr(at, 4));
-    if (length == 0) return at;
-    at += length;
-  }
-  return at;
-}
-
 // Each byte is a character. Other encodings are read like this too, since all that can hold Python
 // agree about ASCII, and nothing else is of interest.
 void decode_latin1(std::string& text) {
@@ -128,17 +88,13 @@ void append_code_point(std::string& text, uint32_t code) {
   }
 }
 
-bool is_utf8(std::string_view text) {
-  return find_stray(text) == text.size();
-}
-
 std::string_view make_source_text(std::string& bytes, StrayByte& stray) {
   if (bytes.size() >= (uint64_t{1} << 31)) return "file too large";
   if (bytes.find('\0') != std::string::npos) return "source code cannot contain null bytes";
   const bool has_mark = bytes.starts_with("\xef\xbb\xbf");
   if (has_mark) bytes.erase(0, 3);
   unify_line_breaks(bytes);
-  const size_t at = find_stray(bytes);
+  const size_t at = find_stray_byte(bytes);
   if (at == bytes.size()) return "";
   const std::string coding = find_coding(bytes);
   if (coding == "utf8") return "'utf-8' codec can't decode a byte of it";

@@ -18,8 +18,6 @@ struct StrayByte {
 };
 std::string_view make_source_text(std::string& bytes, StrayByte& stray);
 
-bool is_utf8(std::string_view text);
-
 // Appends the code point as UTF-8; a surrogate as the three bytes that it would have.
 void append_code_point(std::string& text, uint32_t code);
 
