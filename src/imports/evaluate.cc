@@ -935,7 +935,7 @@ Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   std::optional<Early> early;
   if (expression.kind == ExprKind::kGenerator) early.emplace(*this);
   const bool fine = comprehend(expression, 0, result, dict);
-  frames_.pop_back();
+  leave_frame();
   if (!fine) return nullptr;
   bind_named(expression, *inner.get(), expression.kind == ExprKind::kGenerator);
   return expression.kind == ExprKind::kDictComp ? static_cast<Ref>(dict) : result;

@@ -70,25 +70,122 @@ Flow Interpreter::execute(Block block) {
 // What is raised where it is in doubt whether the program comes there: an import that fails, which
 // nobody expects, says that it does not.
 Flow Interpreter::forgive_doubted(Block rest) {
-  raised_->doubted = true;
-  const bool is_sure = raised_->refused || raised_->left || raised_->of_consumer;
+  raised_->doubted |= frames_.back().doubt.left();
+  const bool is_sure = ended_ || raised_->refused || raised_->left || raised_->of_consumer;
   if (is_sure || !is_unawaited_failure()) return Flow::kRaise;
   clear_raised();
   guess_names(rest);
   undecided("condition, and an import that fails behind it");
   frames_.back().returned = opaque_;
   const Doubt& doubt = frames_.back().doubt;
-  if (!doubt.returned && !doubt.raised) return Flow::kContinue;
+  if (!doubt.returned && !doubt.raised && !doubt.ended) return Flow::kContinue;
   return scope()->is_module() || scope()->defining ? Flow::kNext : Flow::kReturn;
 }
 
-void Interpreter::add_doubt(const BlockFacts& skipped) {
+void Interpreter::add_doubt(Block block) {
+  const BlockFacts& skipped = blocks_.of(block);
+  if (is_own_code(current_module())) {
+    Ends ends;
+    find_ends(block, nullptr, 0, ends);
+    may_end(ends);
+  }
   Doubt& doubt = frames_.back().doubt;
   doubt.returned |= skipped.returns;
   doubt.left_loop |= skipped.leaves_loop;
   doubt.left_round |= skipped.leaves_round;
-  doubt.raised |= std::any_of(skipped.raises.begin(), skipped.raises.end(),
-                              [this](std::string_view error) { return waits_for(error, false); });
+  // An error of the program's own is one of those that it derives from as well.
+  const auto is_awaited = [this](std::string_view error) {
+    std::vector<const Class*> types;
+    if (waits_for(error, false)) return true;
+    if (const auto* own = as<Class>(find_name(error), Type::kClass)) types.push_back(own);
+    for (size_t i = 0; i < types.size() && i < 20; i++) {
+      if (waits_for(types[i]->name, false)) return true;
+      types.insert(types.end(), types[i]->bases.begin(), types[i]->bases.end());
+    }
+    return false;
+  };
+  doubt.raised |= std::any_of(skipped.raises.begin(), skipped.raises.end(), is_awaited);
+}
+
+// Who calls is not reached either, if the program has ended.
+void Interpreter::leave_frame() {
+  const bool may_have_ended = frames_.back().doubt.ended;
+  frames_.pop_back();
+  if (!frames_.empty()) frames_.back().doubt.ended |= may_have_ended;
+}
+
+void Interpreter::may_end(const Ends& ends) {
+  Doubt& doubt = frames_.back().doubt;
+  const bool is_taken = ends.by_error && waits_for("SystemExit", false);
+  doubt.raised |= is_taken;
+  doubt.ended |= ends.at_once || (ends.by_error && !is_taken);
+}
+
+// What in code that is not run would end the program. `in`: the function whose code it is; null:
+// the one that runs.
+void Interpreter::find_ends(Block block, const Function* in, int depth, Ends& found) {
+  const auto takes_exit = [](std::string_view name) {
+    return name.empty() || name == "BaseException" || name == "SystemExit";
+  };
+  for (const Stmt* statement : block) {
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
+    if (statement->kind == StmtKind::kRaise)
+      if (const Expr* error = raised_error(*statement); error)
+        found.by_error |= error->kind == ExprKind::kName && error->text == "SystemExit";
+    for (const Expr* expression : statement->exprs)
+      for_each_call(expression, [&](const Expr& call) { find_ends(call, in, depth, found); });
+    const bool before = found.by_error;
+    find_ends(statement->body, in, depth, found);
+    const std::vector<std::string_view> errors = errors_of(*statement);
+    if (std::any_of(errors.begin(), errors.end(), takes_exit)) found.by_error = before;
+    find_ends(statement->orelse, in, depth, found);
+    find_ends(statement->finally, in, depth, found);
+    for (const Handler& handler : statement->handlers) find_ends(handler.body, in, depth, found);
+    for (const Case& one : statement->cases) find_ends(one.body, in, depth, found);
+  }
+}
+
+void Interpreter::find_ends(const Expr& call, const Function* in, int depth, Ends& found) {
+  constexpr int kDeepest = 4;
+  constexpr size_t kMostFunctions = 200;
+  const Expr& callee = *call.items[0];
+  const bool is_method = callee.kind == ExprKind::kAttribute;
+  if (!is_method && callee.kind != ExprKind::kName) return;
+  const Expr* owner = is_method ? callee.items[0] : nullptr;
+  const bool is_self = owner && owner->kind == ExprKind::kName && owner->text == "self";
+  const auto named = [&](const Expr& name) -> Ref {
+    if (!in) return value_named(name);
+    if (name.kind != ExprKind::kName) return nullptr;
+    Ref value = in->module->names.get(name.text);
+    return value ? value : builtins_.get(name.text);
+  };
+  Ref object = owner && !(is_self && in) ? named(*owner) : nullptr;
+  const Class* type = is_self && in ? in->owner : nullptr;
+  if (const auto* instance = as<Instance>(object, Type::kInstance)) type = instance->of;
+  if (auto* of = as<Class>(object, Type::kClass)) type = of;
+  Ref called = type ? class_attribute(type, callee.text) : nullptr;
+  if (const auto* module = as<Module>(object, Type::kModule))
+    called = module->names.get(callee.text);
+  if (!owner) called = named(callee);
+  if (const auto* model = as<Model>(called, Type::kModel)) {
+    const std::string_view name = model->name;
+    found.by_error |= name == "sys.exit" || name == "builtins.exit" || name == "builtins.quit";
+    found.at_once |= name == "posix._exit" || name == "posix.abort";
+  }
+  // `import sys` may stand in the same code.
+  if (!object && owner && owner->kind == ExprKind::kName) {
+    found.by_error |= owner->text == "sys" && callee.text == "exit";
+    found.at_once |= owner->text == "os" && (callee.text == "_exit" || callee.text == "abort");
+  }
+  const auto* function = as<Function>(called, Type::kFunction);
+  if (const auto* method = as<Method>(called, Type::kMethod))
+    function = as<Function>(method->function, Type::kFunction);
+  // Of a library only what ends by name and at once: parser.error(), parser.exit().
+  const int cost = function && is_own_code(function->module) ? 1 : 2;
+  if (!function || !function->statement || !function->syntax || depth + cost > kDeepest ||
+      found.seen.size() > kMostFunctions || !found.seen.insert(function).second)
+    return;
+  find_ends(function->syntax->body_of(*function->statement), function, depth + cost, found);
 }
 
 Interpreter::Catching::Catching(Interpreter& in, std::vector<std::string_view> errors, bool here)
@@ -244,7 +341,7 @@ void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why)
   expect_names(facts);
   guesses_++;
   frames_.back().may_return |= facts.returns_value;
-  add_doubt(facts);
+  add_doubt(block);
   // Only of a branch that could have loaded something a note is of worth.
   if (!facts.imports_by_name &&
       std::none_of(facts.imports.begin(), facts.imports.end(),
@@ -535,8 +632,10 @@ Ref Interpreter::doubt(Ref value) {
     value = make<Str>(Type::kStr, static_cast<Str*>(value)->text);
   else if (value->type == Type::kNone)
     value = make<Value>(Type::kNone);
-  else
+  else if (!as<Function>(value, Type::kFunction) && !as<Instance>(value, Type::kInstance))
     return value;
+  else if (!is_own_code(current_module()))
+    return value;  // an object stays the one it is
   value->doubted = true;
   return value;
 }
@@ -563,6 +662,11 @@ std::optional<bool> Interpreter::guess_again(const Expr& condition) {
 bool Interpreter::forgive_exit() {
   if ((ended_ && ended_->of_consumer) || (raised_ && raised_->of_consumer)) return false;
   if (!ended_ && (!raised_is("SystemExit") || expects("SystemExit"))) return false;
+  if (is_own_code(current_module())) {
+    Ends ends;
+    (ended_ ? ends.at_once : ends.by_error) = true;
+    may_end(ends);
+  }
   ended_.reset();
   clear_raised();
   return true;
@@ -741,7 +845,7 @@ std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
 Flow Interpreter::execute_try(const Stmt& statement) {
   Flow flow = Flow::kNext;
   const bool doubted = frames_.back().doubt.raised;
-  bool may_have_raised = doubted;
+  bool may_have_raised = doubted, has_handled = false;
   if (statement.handlers.empty()) {
     flow = execute(statement.body);
   } else {
@@ -768,6 +872,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
         expect_names(blocks_.of(statement.body));
       }
       frames_.back().doubt.raised |= caught.doubted;
+      has_handled = true;
       flow = execute(handler.body);
       frames_.back().doubt.raised = doubted;
       handling_.pop_back();
@@ -779,6 +884,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
     flow = execute(statement.orelse);
     if (!statement.handlers.empty()) frames_.back().doubt.raised = doubted;
   }
+  if (may_have_raised && !doubted && flow != Flow::kRaise && !has_handled) skip_handlers(statement);
   if (statement.finally.empty()) return flow;
   const auto pending = raised_;
   Ref returned = frames_.back().returned;
@@ -788,6 +894,16 @@ Flow Interpreter::execute_try(const Stmt& statement) {
   raised_ = pending;
   frames_.back().returned = returned;
   return flow;
+}
+
+// Behind a try statement in which a skipped branch may have raised what is expected: a handler may
+// have run in the place of what did.
+void Interpreter::skip_handlers(const Stmt& statement) {
+  if (!is_own_code(current_module())) return;
+  for (const Handler& handler : statement.handlers)
+    skip(handler.body, frames_.back().line, "whether an error is raised", true);
+  doubt_assigned(statement.body);
+  doubt_assigned(statement.orelse);
 }
 
 // What a program has put in the place of builtins.__import__; null: nothing.
@@ -1106,7 +1222,7 @@ Flow Interpreter::execute_class(const Stmt& statement) {
   body->defining = type;
   frames_.push_back({body.get(), statement.line});
   const Flow flow = execute(statement.body);
-  frames_.pop_back();
+  leave_frame();
   if (flow == Flow::kRaise) return flow;
   type->names = std::move(body->own);
   if (is_standard(type->module))

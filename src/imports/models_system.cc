@@ -633,6 +633,9 @@ Ref path_expanduser(I& in, Ref self, const A& a) {
   if (given->type == Type::kPath) return in.path(all);
   return in.string(all.empty() ? "/" : all);
 }
+Ref path_home(I& in, Ref, const A&) {
+  return path_expanduser(in, in.path("~"), {});
+}
 
 Ref path_as_string(I& in, Ref self, const A&) {
   const std::string_view* path = text_of(self);
@@ -817,6 +820,7 @@ constexpr ModelRow kRows[] = {
     {"Path.resolve", path_resolve},
     {"Path.absolute", path_absolute},
     {"pathlib.Path.cwd", path_cwd},
+    {"pathlib.Path.home", path_home},
     {"Path.__enter__", path_self},
     {"Path.__exit__", returns_none},
     {"Path.expanduser", path_expanduser},

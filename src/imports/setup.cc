@@ -44,12 +44,26 @@ constexpr ExceptionRow kExceptions[] = {
     {"OSError", "Exception"},
     {"FileNotFoundError", "OSError"},
     {"PermissionError", "OSError"},
+    {"BlockingIOError", "OSError"},
+    {"ChildProcessError", "OSError"},
+    {"ConnectionError", "OSError"},
+    {"BrokenPipeError", "ConnectionError"},
+    {"ConnectionAbortedError", "ConnectionError"},
+    {"ConnectionRefusedError", "ConnectionError"},
+    {"ConnectionResetError", "ConnectionError"},
+    {"FileExistsError", "OSError"},
+    {"InterruptedError", "OSError"},
+    {"IsADirectoryError", "OSError"},
+    {"NotADirectoryError", "OSError"},
+    {"ProcessLookupError", "OSError"},
+    {"TimeoutError", "OSError"},
     {"ReferenceError", "Exception"},
     {"RuntimeError", "Exception"},
     {"NotImplementedError", "RuntimeError"},
     {"RecursionError", "RuntimeError"},
     {"SyntaxError", "Exception"},
     {"IndentationError", "SyntaxError"},
+    {"TabError", "IndentationError"},
     {"SystemError", "Exception"},
     {"TypeError", "Exception"},
     {"ValueError", "Exception"},
@@ -769,6 +783,12 @@ void Interpreter::conclude() {
         name + " has other modules of its own: its imports are followed as those of CPython are");
   if (exhausted())
     plan_.problems.push_back("the program asks for more work on import than the plan may do");
+  const Class* import_error = builtin_class("ImportError");
+  for (const auto& [error, is_asked] : failed_tasks_)
+    if (!is_asked && error.type && import_error && derives_from(error.type, import_error))
+      plan_.undecided.push_back(
+          {error.file, error.line,
+           "whether the failure of a task is asked for: " + text_of_error(error)});
   const std::optional<Raised> end = ended_ ? ended_ : raised_;
   if (!end || exhausted()) return;
   std::string words = ended_ ? end->message : text_of_error(*end);
