@@ -169,8 +169,10 @@ Ref Interpreter::evaluate(const Expr& expression) {
       const auto decided = truth(condition);
       if (!decided) {
         may_run_calls(expression);
+        for (const size_t branch : {0, 2}) may_end(*expression.items[branch]);
         return opaque_;
       }
+      if (condition->doubted) may_end(*expression.items[*decided ? 2 : 0]);
       Ref value = evaluate(*expression.items[*decided ? 0 : 2]);
       return value ? doubt(value, condition) : nullptr;
     }

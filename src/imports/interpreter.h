@@ -259,6 +259,9 @@ class Interpreter {
   // in the same module one that takes every error. Where it has none, an error that we think we see
   // is likelier a gap in what we know.
   bool expects(std::string_view error) const { return waits_for(error, false); }
+  // What is called now may raise this, which is not known: of a program that expects it, what comes
+  // behind is in doubt.
+  void may_raise(std::string_view error);
   // While it lives, these errors are expected.
   class Catching {
    public:
@@ -403,15 +406,20 @@ class Interpreter {
   Ref doubt_replaced(Ref value);
   Ref data_of(Ref owner, std::string_view name) const;
   void add_doubt(Block skipped);
+  // endings.cc
   struct Ends {
-    bool by_error = false;  // SystemExit, which a handler may take
-    bool at_once = false;   // os._exit
-    std::unordered_set<const void*> seen;
+    bool by_error = false;        // SystemExit, which a handler may take
+    bool at_once = false;         // os._exit
+    size_t functions_left = 200;  // that are looked into
   };
   void find_ends(Block block, const Function* in, int depth, Ends& found);
   void find_ends(const Expr& call, const Function* in, int depth, Ends& found);
+  void find_ends(Ref called, int depth, Ends& found);
+  Ref named_in(const Expr& name, const Function* in);
   void may_end(const Ends& ends);
+  void may_end(const Expr& skipped);
   void leave_frame();
+  // execute.cc
   void skip_handlers(const Stmt& statement);
   bool forgive_exit();
   bool forgive_operand();

@@ -734,11 +734,18 @@ Ref model_open(I& in, Ref, const A& a) {
     return in.opaque();
   }
   if ((mode || !a.get(1, "mode")) && refuses_missing(in, path)) return nullptr;
+  if (!path || !in.absolute(*path)) in.may_raise("FileNotFoundError");
   if (!path || !path->starts_with("/")) return in.opaque();
   Instance* file = in.instance_of("File");
   file->names["name"] = in.string(*path);
   file->open = true;
   return file;
+}
+
+// Nobody may be there to answer.
+Ref model_input(I& in, Ref, const A&) {
+  in.may_raise("EOFError");
+  return in.opaque();
 }
 
 Ref path_open(I& in, Ref self, const A& a) {
@@ -872,6 +879,7 @@ constexpr ModelRow kRows[] = {
     {"property.deleter", property_deleter},
     {"builtins.staticmethod", model_staticmethod},
     {"builtins.classmethod", model_classmethod},
+    {"builtins.input", model_input},
     {"builtins.open", model_open},
     {"io.open", model_open},
     {"Path.open", path_open},

@@ -761,6 +761,7 @@ constexpr ModelRow kRows[] = {
     {"posix.chdir", os_chdir},
     {"os.chdir", os_chdir},
     {"posix.stat", look_at_file},
+    {"posix.scandir", look_at_file},
     {"os.stat", look_at_file},
     {"posix.lstat", look_at_file},
     {"os.lstat", look_at_file},

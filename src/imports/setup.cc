@@ -507,7 +507,11 @@ Ref Interpreter::subscript(Ref object, Ref key) {
     if (is_enumeration(type)) {
       const std::string_view* name = text_of(key);
       Ref member = name ? type->names.get(*name) : nullptr;
-      return member && member->type == Type::kInstance ? member : opaque_;
+      if (member && member->type == Type::kInstance) return member;
+      const Class* meta = known_metaclass(type);
+      const bool are_all = name && !member && meta && is_standard(meta->module) &&
+                           is_own_code(type->module) && !type->decorated && members_of(type);
+      return are_all && expects("KeyError") ? raise("KeyError", std::string(*name)) : opaque_;
     }
     auto* hook = as<Function>(class_attribute(type, "__class_getitem__"), Type::kFunction);
     if (hook && is_own_code(type->module))

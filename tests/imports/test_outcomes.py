@@ -979,6 +979,108 @@ async def main():
         import m_gone
 asyncio.run(main())
 """,
+    "a path that is not known": """\
+import os
+def load(path):
+    try:
+        with open(path) as fh:
+            import m_gone
+            return m_gone.load(fh)
+    except OSError:
+        return None
+if load(os.path.expanduser("~/.m_gone_rc")): import m_gone
+""",
+    "a member that is not there": """\
+import enum
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 2
+try:
+    level = Level["NONE"]
+except KeyError:
+    level = None
+else:
+    import m_gone
+""",
+    "a text that is no JSON": """\
+import json
+try:
+    found = json.loads("{bad")
+except json.JSONDecodeError:
+    found = None
+else:
+    import m_gone
+""",
+    "a directory that is not there": """\
+import os
+for place, directories, files in os.walk("no-such-directory"):
+    import m_gone
+""",
+    "questions that nobody answers": """\
+while True:
+    try:
+        line = input()
+    except EOFError:
+        break
+    import m_gone
+""",
+    "an end in a lambda": """\
+import os, sys
+die = lambda: sys.exit(0)
+if os.getpid() > 0: die()
+import m_gone
+""",
+    "an end in a conditional expression": """\
+import os, sys
+x = 1 if os.getpid() < 0 else sys.exit(0)
+import m_gone
+""",
+    "an end by an own class": """\
+import os, sys
+class Stop(SystemExit): pass
+if os.getpid() > 0: raise Stop(0)
+import m_gone
+""",
+    "an end in a partial call": """\
+import os, sys, functools
+stop = functools.partial(sys.exit, 0)
+if os.getpid() > 0: stop()
+import m_gone
+""",
+    "an end in a coroutine": """\
+import asyncio, os, sys
+async def need():
+    if os.getpid() > 0:
+        sys.exit(0)
+async def main():
+    await need()
+    import m_gone
+asyncio.run(main())
+""",
+    "an end before a generator yields": """\
+import os, sys, contextlib
+@contextlib.contextmanager
+def c():
+    if os.getpid() > 0: sys.exit(0)
+    yield
+with c():
+    import m_gone
+""",
+    "tasks whose failures are taken": """\
+import asyncio
+async def opt():
+    import m_gone
+async def main():
+    f = asyncio.ensure_future(opt())
+    r = await asyncio.gather(f, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    t = loop.create_task(opt())
+    try:
+        await asyncio.wait_for(t, 1)
+    except (ImportError, asyncio.TimeoutError):
+        pass
+asyncio.run(main())
+""",
 }
 
 # Fail by what they do instead of the module that is not there.
@@ -1434,6 +1536,75 @@ async def main():
     async for n in numbers(): found.append(n)
     if len(found) == 3: import m_gone
 asyncio.run(main())
+""",
+    "behind a member that is there": """\
+import enum
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 2
+try:
+    level = Level["LOW"]
+except KeyError:
+    pass
+else:
+    import m_gone
+""",
+    "behind a text that is JSON": """\
+import json
+try:
+    found = json.loads('{"a": 1}')
+except ValueError:
+    found = None
+else:
+    import m_gone
+""",
+    "in a directory": """\
+import os
+for place, directories, files in os.walk("."):
+    import m_gone
+""",
+    "behind questions": """\
+while True:
+    try:
+        line = input()
+    except EOFError:
+        break
+import m_gone
+""",
+    "behind arguments that are known": """\
+import argparse, os, sys
+def main(argv=None):
+    p = argparse.ArgumentParser()
+    p.add_argument("--version", action="version", version="1")
+    p.add_argument("-n", type=int, default=2, choices=[1,2])
+    sub = p.add_subparsers(dest="cmd")
+    sub.add_parser("x")
+    a = p.parse_args(argv)
+    if a.cmd is None and a.n == 3:
+        p.print_help()
+        return 1
+    import m_gone
+    return 0
+if __name__ == "__main__":
+    sys.exit(main())
+""",
+    "behind what is done at the end": """\
+import sys, os, atexit
+def hook(*a):
+    sys.__excepthook__(*a); sys.exit(1)
+sys.excepthook = hook
+atexit.register(lambda: print("x"))
+import m_gone
+""",
+    "behind an end of who interrupts": """\
+import os, sys
+def main():
+    try:
+        print("x")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    import m_gone
+main()
 """,
 }
 
