@@ -25,6 +25,18 @@ void Interpreter::may_end(const Ends& ends) {
   doubt.ended |= ends.at_once || (ends.by_error && !is_taken);
 }
 
+// A loop may skip the same block again and again. What its names are may change, but rarely so that
+// it ends the program where it did not before.
+const Interpreter::Ends& Interpreter::ends_in(Block block) {
+  constexpr int kMostAsked = 8;
+  Ends& known = known_ends_[block.data()];
+  if (known.by_error || known.at_once || known.asked >= kMostAsked) return known;
+  known.asked++;
+  known.functions_left = Ends().functions_left;
+  find_ends(block, nullptr, 0, known);
+  return known;
+}
+
 void Interpreter::may_end(const Expr& skipped) {
   if (!is_own_code(current_module())) return;
   Ends ends;

@@ -84,11 +84,7 @@ Flow Interpreter::forgive_doubted(Block rest) {
 
 void Interpreter::add_doubt(Block block) {
   const BlockFacts& skipped = blocks_.of(block);
-  if (is_own_code(current_module())) {
-    Ends ends;
-    find_ends(block, nullptr, 0, ends);
-    may_end(ends);
-  }
+  if (is_own_code(current_module()) && !block.empty()) may_end(ends_in(block));
   Doubt& doubt = frames_.back().doubt;
   doubt.returned |= skipped.returns;
   doubt.left_loop |= skipped.leaves_loop;

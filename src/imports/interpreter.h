@@ -411,11 +411,13 @@ class Interpreter {
     bool by_error = false;        // SystemExit, which a handler may take
     bool at_once = false;         // os._exit
     size_t functions_left = 200;  // that are looked into
+    int asked = 0;
   };
   void find_ends(Block block, const Function* in, int depth, Ends& found);
   void find_ends(const Expr& call, const Function* in, int depth, Ends& found);
   void find_ends(Ref called, int depth, Ends& found);
   Ref named_in(const Expr& name, const Function* in);
+  const Ends& ends_in(Block block);
   void may_end(const Ends& ends);
   void may_end(const Expr& skipped);
   void leave_frame();
@@ -734,6 +736,7 @@ class Interpreter {
     bool is_asked = false;
   };
   std::deque<FailedTask> failed_tasks_;
+  std::unordered_map<const Stmt* const*, Ends> known_ends_;    // by where a block stands
   std::unordered_map<const Value*, size_t> failed_task_at_;    // by its Future
   int early_ = 0;                                              // see Early
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
