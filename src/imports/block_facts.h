@@ -62,6 +62,23 @@ struct BlockFacts {
   std::vector<Given> given;
 };
 
+template <typename Visit>
+void for_each_call(const Expr* expression, const Visit& visit) {
+  if (!expression || expression->kind == ExprKind::kLambda) return;
+  if (expression->kind == ExprKind::kCall) visit(*expression);
+  for (const Expr* item : expression->items) for_each_call(item, visit);
+}
+
+// Not of the functions and classes in it.
+template <typename Visit>
+void for_each_call(Block block, const Visit& visit) {
+  for (const Stmt* statement : block) {
+    for (const Expr* expression : statement->exprs) for_each_call(expression, visit);
+    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
+    for_each_block(*statement, [&](Block inner) { for_each_call(inner, visit); });
+  }
+}
+
 bool imports_all(const Stmt& statement);  // `from a import *`
 
 // Whether functions of the module may give names to it, or to another one, that their text does not

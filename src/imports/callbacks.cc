@@ -25,23 +25,6 @@ bool fills(std::string_view method) {
   return std::binary_search(kMethods.begin(), kMethods.end(), method);
 }
 
-template <typename Visit>
-void for_each_call(const Expr* expression, const Visit& visit) {
-  if (!expression || expression->kind == ExprKind::kLambda) return;
-  if (expression->kind == ExprKind::kCall) visit(*expression);
-  for (const Expr* item : expression->items) for_each_call(item, visit);
-}
-
-// Not of the functions and classes in it.
-template <typename Visit>
-void for_each_call(Block block, const Visit& visit) {
-  for (const Stmt* statement : block) {
-    for (const Expr* expression : statement->exprs) for_each_call(expression, visit);
-    if (statement->kind == StmtKind::kFunction || statement->kind == StmtKind::kClass) continue;
-    for_each_block(*statement, [&](Block inner) { for_each_call(inner, visit); });
-  }
-}
-
 // Methods that the language calls, where that is not followed: by a sort, a set, a format, at an
 // object's end. Those that are run where they are called:
 bool is_called_unseen(std::string_view name) {

@@ -364,12 +364,15 @@ std::optional<bool> Interpreter::is_instance(Ref value, Ref types) {
 
 bool Interpreter::waits_for(std::string_view error, bool to_go_on) const {
   Class* type = as<Class>(builtins_.get(error), Type::kClass);
+  const bool is_exit =
+      error == "SystemExit" || error == "KeyboardInterrupt" || error == "GeneratorExit";
   Class* import_error_class = as<Class>(builtins_.get("ImportError"), Type::kClass);
   const bool import_error = type && import_error_class && derives_from(type, import_error_class);
   for (const Expected& expected : catching_) {
     if (expected.here && expected.module_depth != module_depth_) continue;
     const auto& passed_on = expected.passed_on;
     for (const std::string_view name : expected.errors) {
+      if (is_exit && name == "Exception") continue;
       if (to_go_on && std::find(passed_on.begin(), passed_on.end(), name) != passed_on.end())
         continue;
       const bool all = name.empty() || name == "Exception" || name == "BaseException";
@@ -961,6 +964,7 @@ Arguments Interpreter::unpacked(Ref positional, Ref keywords) {
 // A program may have put anything in the place of what stands in it.
 Ref Interpreter::await(Instance* value) {
   if (value->of == builtin_class("Future")) {
+    if (raises_for(value)) return nullptr;
     Ref result = value->names.get("result");
     return result ? result : opaque_;
   }
@@ -974,6 +978,23 @@ Ref Interpreter::await(Instance* value) {
   return run_function(function, arguments, nullptr, true);
 }
 
+Instance* Interpreter::failed_task() {
+  if (!raised_ || ended_ || raised_->left || raised_is("SystemExit")) return nullptr;
+  Instance* task = instance_of("Future");
+  failed_task_at_[task] = failed_tasks_.size();
+  failed_tasks_.push_back({std::move(*raised_), false});
+  raised_.reset();
+  return task;
+}
+
+bool Interpreter::raises_for(const Instance* task) {
+  const auto at = failed_task_at_.find(task);
+  if (at == failed_task_at_.end()) return false;
+  failed_tasks_[at->second].is_asked = true;
+  raised_ = failed_tasks_[at->second].error;
+  return true;
+}
+
 Ref Interpreter::run_function(Function* function, const Arguments& arguments, Consumer* consumer,
                               bool is_awaited) {
   Block body;
@@ -985,8 +1006,10 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
       function->is_generator = count > 0;
       function->yields_once = count == 1;
     }
-    if (function->statement->is_async && !is_awaited)
-      return function->is_generator ? opaque_ : call_for_later("coroutine", function, arguments);
+    if (function->statement->is_async && !is_awaited) {
+      if (!function->is_generator) return call_for_later("coroutine", function, arguments);
+      if (!is_own_code(function->module)) return opaque_;
+    }
     if (function->is_generator && !consumer) return make<Iterator>(function, arguments);
   }
   const RunningScope scope(*this);
@@ -1008,12 +1031,12 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
     const Flow flow = execute(body);
     if (flow == Flow::kReturn) result = frames_.back().returned;
     if (flow == Flow::kRaise) result = nullptr;
-    if (result == none_ && frames_.back().may_return) result = opaque_;
+    if (result && frames_.back().may_return) result = returned_for_nothing(result);
   }
   returned_in_doubt_ = frames_.back().doubt.returned;
   if (result && returned_in_doubt_) result = doubt(result);
   const bool may_have_raised = frames_.back().doubt.raised;
-  frames_.pop_back();
+  leave_frame();
   if (!frames_.empty()) frames_.back().doubt.raised |= may_have_raised;
   if (has_budget) {
     const bool is_over = raised_ && raised_->left && raised_is("RecursionError");
@@ -1033,6 +1056,19 @@ Ref Interpreter::run_function(Function* function, const Arguments& arguments, Co
     }
     step_limit_ = limit == 0 ? 0 : limit + (steps_ - before);
   }
+  return result;
+}
+
+// None, or a container that is empty, where a branch that was skipped may have returned a value.
+Ref Interpreter::returned_for_nothing(Ref result) {
+  if (result->type == Type::kNone) return result == none_ ? opaque_ : result;
+  Sequence* items = sequence_of(result);
+  if (items && items->type == Type::kTuple && items->items.empty()) {
+    Sequence* other = list({}, Type::kTuple);
+    other->open = true;
+    return other;
+  }
+  if (is_own_code(current_module())) open_if_empty(result);
   return result;
 }
 

@@ -22,12 +22,12 @@ Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
     return execute_with(statement, first + 2);
   };
   auto* manager = as<Instance>(context, Type::kInstance);
-  // What the exit of one that waits takes is not followed.
   std::optional<Early> early;
   if (statement.is_async) early.emplace(*this);
   if (!manager)  // a path: importlib.resources.path
     return go_on(context->type == Type::kPath ? context : opaque());
   const bool by_contextlib = manager->of->module && manager->of->module->spec.name == "contextlib";
+  const bool is_async = statement.is_async;
   if (by_contextlib && manager->of->name == "suppress" && manager->arguments) {
     std::vector<std::string_view> errors;
     for (Ref type : manager->arguments->items)
@@ -44,14 +44,24 @@ Flow Interpreter::execute_with(const Stmt& statement, size_t first) {
   if (!manager->of->module) return go_on(manager);
   if (Iterator* generator = by_contextlib ? generator_of(manager) : nullptr)
     return go_through(generator, go_on);
-  Ref enter = class_attribute(manager->of, "__enter__");
+  // Of a library's that waits neither end is followed.
+  const bool is_followed = !is_async || by_contextlib || is_own_code(manager->of->module);
+  Ref enter =
+      is_followed ? class_attribute(manager->of, is_async ? "__aenter__" : "__enter__") : nullptr;
   if (!enter) return go_on(opaque());
-  Ref entered = call(bind_method(enter, manager, manager->of), {});
+  Ref entered = awaited(call(bind_method(enter, manager, manager->of), {}), is_async);
   if (!entered) return Flow::kRaise;
   // Warnings come from anywhere.
   if (manager->of->name == "catch_warnings")
     if (Sequence* collected = sequence_of(entered)) collected->open = true;
-  return leave(manager, go_on(entered));
+  return leave(manager, go_on(entered), is_async);
+}
+
+// What a method of a manager gives in the end. Null: it raised.
+Ref Interpreter::awaited(Ref result, bool is_async) {
+  if (!is_async || !result) return result;
+  auto* waiting = as<Instance>(result, Type::kInstance);
+  return waiting ? await(waiting) : opaque_;
 }
 
 Flow Interpreter::suppress(Flow flow, Ref types) {
@@ -63,7 +73,9 @@ Flow Interpreter::suppress(Flow flow, Ref types) {
 
 // What contextlib.contextmanager has made of a call of a generator function.
 Iterator* Interpreter::generator_of(Instance* manager) const {
-  if (manager->of->name != "_GeneratorContextManager") return nullptr;
+  if (manager->of->name != "_GeneratorContextManager" &&
+      manager->of->name != "_AsyncGeneratorContextManager")
+    return nullptr;
   auto* generator = as<Iterator>(manager->names.get("gen"), Type::kIterator);
   return generator && generator->function && !generator->is_left ? generator : nullptr;
 }
@@ -86,9 +98,9 @@ Flow Interpreter::go_through(Iterator* generator, const Taker& body) {
   return inner == Flow::kRaise ? Flow::kNext : inner;
 }
 
-Flow Interpreter::leave(Instance* manager, Flow flow) {
+Flow Interpreter::leave(Instance* manager, Flow flow, bool is_async) {
   if (flow == Flow::kRaise && raised_ && raised_->left) return flow;
-  Ref exit = class_attribute(manager->of, "__exit__");
+  Ref exit = class_attribute(manager->of, is_async ? "__aexit__" : "__exit__");
   if (!exit) return flow;
   const auto pending = raised_;
   raised_.reset();
@@ -99,7 +111,7 @@ Flow Interpreter::leave(Instance* manager, Flow flow) {
                           pending->value ? pending->value : opaque(), none_};
   Ref returned = frames_.back().returned;
   const uint64_t guesses = guesses_;
-  Ref result = call(bind_method(exit, manager, manager->of), nothing);
+  Ref result = awaited(call(bind_method(exit, manager, manager->of), nothing), is_async);
   frames_.back().returned = returned;
   if (!result) return Flow::kRaise;
   const auto is_kept = truth(result);

@@ -171,8 +171,10 @@ Ref Interpreter::evaluate(const Expr& expression) {
       const auto decided = truth(condition);
       if (!decided) {
         may_run_calls(expression);
+        for (const size_t branch : {0, 2}) may_end(*expression.items[branch]);
         return opaque_;
       }
+      if (condition->doubted) may_end(*expression.items[*decided ? 2 : 0]);
       Ref value = evaluate(*expression.items[*decided ? 0 : 2]);
       return value ? doubt(value, condition) : nullptr;
     }
@@ -940,7 +942,7 @@ Ref Interpreter::evaluate_comprehension(const Expr& expression) {
   std::optional<Early> early;
   if (expression.kind == ExprKind::kGenerator) early.emplace(*this);
   const bool fine = comprehend(expression, 0, result, dict);
-  frames_.pop_back();
+  leave_frame();
   if (!fine) return nullptr;
   bind_named(expression, *inner.get(), expression.kind == ExprKind::kGenerator);
   return expression.kind == ExprKind::kDictComp ? static_cast<Ref>(dict) : result;

@@ -70,25 +70,37 @@ Flow Interpreter::execute(Block block) {
 // What is raised where it is in doubt whether the program comes there: an import that fails, which
 // nobody expects, says that it does not.
 Flow Interpreter::forgive_doubted(Block rest) {
-  raised_->doubted = true;
-  const bool is_sure = raised_->refused || raised_->left || raised_->of_consumer;
+  raised_->doubted |= frames_.back().doubt.left();
+  const bool is_sure = ended_ || raised_->refused || raised_->left || raised_->of_consumer;
   if (is_sure || !is_unawaited_failure()) return Flow::kRaise;
   clear_raised();
   guess_names(rest);
   undecided("condition, and an import that fails behind it");
   frames_.back().returned = opaque_;
   const Doubt& doubt = frames_.back().doubt;
-  if (!doubt.returned && !doubt.raised) return Flow::kContinue;
+  if (!doubt.returned && !doubt.raised && !doubt.ended) return Flow::kContinue;
   return scope()->is_module() || scope()->defining ? Flow::kNext : Flow::kReturn;
 }
 
-void Interpreter::add_doubt(const BlockFacts& skipped) {
+void Interpreter::add_doubt(Block block) {
+  const BlockFacts& skipped = blocks_.of(block);
+  if (is_own_code(current_module()) && !block.empty()) may_end(ends_in(block));
   Doubt& doubt = frames_.back().doubt;
   doubt.returned |= skipped.returns;
   doubt.left_loop |= skipped.leaves_loop;
   doubt.left_round |= skipped.leaves_round;
-  doubt.raised |= std::any_of(skipped.raises.begin(), skipped.raises.end(),
-                              [this](std::string_view error) { return waits_for(error, false); });
+  // An error of the program's own is one of those that it derives from as well.
+  const auto is_awaited = [this](std::string_view error) {
+    std::vector<const Class*> types;
+    if (waits_for(error, false)) return true;
+    if (const auto* own = as<Class>(find_name(error), Type::kClass)) types.push_back(own);
+    for (size_t i = 0; i < types.size() && i < 20; i++) {
+      if (waits_for(types[i]->name, false)) return true;
+      types.insert(types.end(), types[i]->bases.begin(), types[i]->bases.end());
+    }
+    return false;
+  };
+  doubt.raised |= std::any_of(skipped.raises.begin(), skipped.raises.end(), is_awaited);
 }
 
 Interpreter::Catching::Catching(Interpreter& in, std::vector<std::string_view> errors, bool here)
@@ -244,7 +256,7 @@ void Interpreter::note_skipped(Block block, uint32_t line, std::string_view why)
   expect_names(facts);
   guesses_++;
   frames_.back().may_return |= facts.returns_value;
-  add_doubt(facts);
+  add_doubt(block);
   // Only of a branch that could have loaded something a note is of worth.
   if (!facts.imports_by_name &&
       std::none_of(facts.imports.begin(), facts.imports.end(),
@@ -535,8 +547,10 @@ Ref Interpreter::doubt(Ref value) {
     value = make<Str>(Type::kStr, static_cast<Str*>(value)->text);
   else if (value->type == Type::kNone)
     value = make<Value>(Type::kNone);
-  else
+  else if (!as<Function>(value, Type::kFunction) && !as<Instance>(value, Type::kInstance))
     return value;
+  else if (!is_own_code(current_module()))
+    return value;  // an object stays the one it is
   value->doubted = true;
   return value;
 }
@@ -563,6 +577,11 @@ std::optional<bool> Interpreter::guess_again(const Expr& condition) {
 bool Interpreter::forgive_exit() {
   if ((ended_ && ended_->of_consumer) || (raised_ && raised_->of_consumer)) return false;
   if (!ended_ && (!raised_is("SystemExit") || expects("SystemExit"))) return false;
+  if (is_own_code(current_module())) {
+    Ends ends;
+    (ended_ ? ends.at_once : ends.by_error) = true;
+    may_end(ends);
+  }
   ended_.reset();
   clear_raised();
   return true;
@@ -741,7 +760,7 @@ std::optional<bool> Interpreter::handler_matches(const Handler& handler) {
 Flow Interpreter::execute_try(const Stmt& statement) {
   Flow flow = Flow::kNext;
   const bool doubted = frames_.back().doubt.raised;
-  bool may_have_raised = doubted;
+  bool may_have_raised = doubted, has_handled = false;
   if (statement.handlers.empty()) {
     flow = execute(statement.body);
   } else {
@@ -768,6 +787,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
         expect_names(blocks_.of(statement.body));
       }
       frames_.back().doubt.raised |= caught.doubted;
+      has_handled = true;
       flow = execute(handler.body);
       frames_.back().doubt.raised = doubted;
       handling_.pop_back();
@@ -779,6 +799,7 @@ Flow Interpreter::execute_try(const Stmt& statement) {
     flow = execute(statement.orelse);
     if (!statement.handlers.empty()) frames_.back().doubt.raised = doubted;
   }
+  if (may_have_raised && !doubted && flow != Flow::kRaise && !has_handled) skip_handlers(statement);
   if (statement.finally.empty()) return flow;
   const auto pending = raised_;
   Ref returned = frames_.back().returned;
@@ -788,6 +809,16 @@ Flow Interpreter::execute_try(const Stmt& statement) {
   raised_ = pending;
   frames_.back().returned = returned;
   return flow;
+}
+
+// Behind a try statement in which a skipped branch may have raised what is expected: a handler may
+// have run in the place of what did.
+void Interpreter::skip_handlers(const Stmt& statement) {
+  if (!is_own_code(current_module())) return;
+  for (const Handler& handler : statement.handlers)
+    skip(handler.body, frames_.back().line, "whether an error is raised", true);
+  doubt_assigned(statement.body);
+  doubt_assigned(statement.orelse);
 }
 
 // What a program has put in the place of builtins.__import__; null: nothing.
@@ -1106,7 +1137,7 @@ Flow Interpreter::execute_class(const Stmt& statement) {
   body->defining = type;
   frames_.push_back({body.get(), statement.line});
   const Flow flow = execute(statement.body);
-  frames_.pop_back();
+  leave_frame();
   if (flow == Flow::kRaise) return flow;
   type->names = std::move(body->own);
   if (is_standard(type->module))

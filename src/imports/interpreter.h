@@ -80,7 +80,8 @@ class Interpreter {
   Ref none_for_missing(const std::string& missing);
   Ref boolean(bool value) { return value ? true_ : false_; }
   Ref boolean(std::optional<bool> value) { return value ? boolean(*value) : opaque(); }
-  // The same as something that may be another one; what is neither a number nor a text stays.
+  // The same as something that may be another one; what is neither a number nor a text stays, and
+  // an object too, which is told to be in doubt from then on.
   Ref doubt(Ref value);
   Ref doubt(Ref value, const Value* because) { return because->doubted ? doubt(value) : value; }
   Ref integer(int64_t value) { return make<Int>(Type::kInt, value); }
@@ -195,6 +196,10 @@ class Interpreter {
   void let_out(Ref value);
   // What a coroutine gives, whose body is run for that, or a task that was.
   Ref await(Instance* value);
+  // A task that has failed by what is raised: it is raised where the task is awaited, if it is.
+  // Null: it is raised on.
+  Instance* failed_task();
+  bool raises_for(const Instance* task);  // it has failed, and raised so
   bool has_ended() const { return ended_.has_value(); }
   Ref run_module(Module* module);  // parses and runs a module that was made elsewhere
 
@@ -257,6 +262,9 @@ class Interpreter {
   // in the same module one that takes every error. Where it has none, an error that we think we see
   // is likelier a gap in what we know.
   bool expects(std::string_view error) const { return waits_for(error, false); }
+  // What is called now may raise this, which is not known: of a program that expects it, what comes
+  // behind is in doubt.
+  void may_raise(std::string_view error);
   // While it lives, these errors are expected.
   class Catching {
    public:
@@ -312,10 +320,12 @@ class Interpreter {
   using Taker = std::function<Flow(Ref)>;
   struct Consumer;
   // Whether what runs now is reached at all: a branch was skipped that may have left the function,
-  // by an error that is expected, or the round of a loop.
+  // by an error that is expected, or the round of a loop; or have ended the program.
   struct Doubt {
     bool returned = false, raised = false, left_loop = false, left_round = false;
-    bool any() const { return returned || raised || left_loop || left_round; }
+    bool ended = false;  // also for who calls
+    bool left() const { return returned || raised || left_loop || left_round; }
+    bool any() const { return left() || ended; }
   };
   struct Frame {
     Scope* scope;
@@ -398,7 +408,24 @@ class Interpreter {
   void doubt_items(Ref container);
   Ref doubt_replaced(Ref value);
   Ref data_of(Ref owner, std::string_view name) const;
-  void add_doubt(const BlockFacts& skipped);
+  void add_doubt(Block skipped);
+  // endings.cc
+  struct Ends {
+    bool by_error = false;        // SystemExit, which a handler may take
+    bool at_once = false;         // os._exit
+    size_t functions_left = 200;  // that are looked into
+    int asked = 0;
+  };
+  void find_ends(Block block, const Function* in, int depth, Ends& found);
+  void find_ends(const Expr& call, const Function* in, int depth, Ends& found);
+  void find_ends(Ref called, int depth, Ends& found);
+  Ref named_in(const Expr& name, const Function* in);
+  const Ends& ends_in(Block block);
+  void may_end(const Ends& ends);
+  void may_end(const Expr& skipped);
+  void leave_frame();
+  // execute.cc
+  void skip_handlers(const Stmt& statement);
   bool forgive_exit();
   bool forgive_operand();
   std::optional<bool> guess_again(const Expr& condition);
@@ -470,7 +497,8 @@ class Interpreter {
   Flow suppress(Flow flow, Ref types);
   Iterator* generator_of(Instance* manager) const;
   Flow go_through(Iterator* generator, const Taker& body);
-  Flow leave(Instance* manager, Flow flow);
+  Flow leave(Instance* manager, Flow flow, bool is_async = false);
+  Ref awaited(Ref result, bool is_async);
 
   // patterns.cc
   Flow execute_match(const Stmt& statement);
@@ -508,6 +536,7 @@ class Interpreter {
   // `is_awaited`: an async function's body is run, else its call gives a coroutine.
   Ref run_function(Function* function, const Arguments& arguments, Consumer* consumer = nullptr,
                    bool is_awaited = false);
+  Ref returned_for_nothing(Ref result);
   bool bind_parameters(Function* function, const Arguments& arguments, Scope* scope);
   bool takes_keywords(const Function& function, const Arguments& arguments,
                       const std::vector<bool>& used);
@@ -706,6 +735,13 @@ class Interpreter {
   std::deque<Raised> lacks_;      // failed imports that have left something
   std::unordered_map<const Value*, const Raised*> lacked_;  // of values that are lacking
   std::vector<Lacking> behind_lacking_;
+  struct FailedTask {
+    Raised error;
+    bool is_asked = false;
+  };
+  std::deque<FailedTask> failed_tasks_;
+  std::unordered_map<const Stmt* const*, Ends> known_ends_;    // by where a block stands
+  std::unordered_map<const Value*, size_t> failed_task_at_;    // by its Future
   int early_ = 0;                                              // see Early
   std::unordered_map<std::string, std::string> native_paths_;  // module name -> file
   // The outermost names of packages whose modules may have been given any name.

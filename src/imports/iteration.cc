@@ -85,11 +85,11 @@ Ref Interpreter::yield(Ref value) {
   Flow flow = Flow::kNext;
   {
     const Frame frame = frames_.back();
-    frames_.pop_back();
+    leave_frame();
     // Whether it yields at all is in doubt for this round of the loop.
     Doubt& doubt = frames_.back().doubt;
     const bool left_loop = doubt.left_loop;
-    doubt.left_loop |= consumer->asking == Asking::kLoop && frame.doubt.any();
+    doubt.left_loop |= consumer->asking == Asking::kLoop && frame.doubt.left();
     const uint64_t limit = std::exchange(step_limit_, consumer->step_limit);
     const size_t version_check = std::exchange(version_check_, SIZE_MAX);
     const uint64_t steps = steps_;

@@ -1,4 +1,5 @@
 // Functions and types of the module builtins.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "imports/missing_files.h"
 #include "imports/models.h"
 
 namespace cohabit::python {
@@ -733,13 +735,38 @@ Ref model_open(I& in, Ref, const A& a) {
     in.note_written(*path);
     return in.opaque();
   }
+  if ((mode || !a.get(1, "mode")) && refuses_missing(in, path)) return nullptr;
+  if (!path || !in.absolute(*path)) in.may_raise("FileNotFoundError");
   if (!path || !path->starts_with("/")) return in.opaque();
-  if (!in.tree().stat(std::string(*path)) && in.expects("FileNotFoundError"))
-    return in.raise("FileNotFoundError", fmt::format("No such file or directory: '{}'", *path));
   Instance* file = in.instance_of("File");
   file->names["name"] = in.string(*path);
   file->open = true;
   return file;
+}
+
+// Nobody may be there to answer.
+Ref model_input(I& in, Ref, const A&) {
+  in.may_raise("EOFError");
+  return in.opaque();
+}
+
+Ref path_open(I& in, Ref self, const A& a) {
+  Arguments all(in.arena(), {self});
+  all.add(a);
+  return model_open(in, nullptr, all);
+}
+
+// os.open(path, flags): flags that are not plainly those of reading may make the file.
+Ref model_posix_open(I& in, Ref, const A& a) {
+  const std::string_view* path = text_of(a.get(0, "path"));
+  const Ref flags = a.get(1, "flags");
+  const auto* number = as<Int>(flags, Type::kInt);
+  const auto* named = as<Opaque>(flags, Type::kOpaque);
+  const bool is_read =
+      number ? (number->value & O_CREAT) == 0 : named && named->name == "posix.O_RDONLY";
+  if (is_read && refuses_missing(in, path)) return nullptr;
+  if (!is_read && path) in.note_written(*path);
+  return in.opaque();
 }
 
 Ref file_read(I& in, Ref self, const A&) {
@@ -854,8 +881,11 @@ constexpr ModelRow kRows[] = {
     {"property.deleter", property_deleter},
     {"builtins.staticmethod", model_staticmethod},
     {"builtins.classmethod", model_classmethod},
+    {"builtins.input", model_input},
     {"builtins.open", model_open},
     {"io.open", model_open},
+    {"Path.open", path_open},
+    {"posix.open", model_posix_open},
     {"File.read", file_read},
     {"builtins.compile", model_compile},
     {"builtins.exec", model_exec},

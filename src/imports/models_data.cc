@@ -40,7 +40,9 @@ Ref json_loads(I& in, Ref, const A& a) {
   const std::string_view* text = text_of(a.get(0));
   if (!text || !a.keywords.empty()) return in.opaque();
   const Json json = Json::parse(*text, nullptr, false);
-  return json.is_discarded() ? in.opaque() : from_json(in, json, 0);
+  if (!json.is_discarded()) return from_json(in, json, 0);
+  for (const char* error : {"ValueError", "JSONDecodeError"}) in.may_raise(error);
+  return in.opaque();
 }
 
 std::optional<std::string> text_at(I& in, std::string_view path) {

@@ -633,6 +633,9 @@ Ref path_expanduser(I& in, Ref self, const A& a) {
   if (given->type == Type::kPath) return in.path(all);
   return in.string(all.empty() ? "/" : all);
 }
+Ref path_home(I& in, Ref, const A&) {
+  return path_expanduser(in, in.path("~"), {});
+}
 
 Ref path_as_string(I& in, Ref self, const A&) {
   const std::string_view* path = text_of(self);
@@ -758,6 +761,7 @@ constexpr ModelRow kRows[] = {
     {"posix.chdir", os_chdir},
     {"os.chdir", os_chdir},
     {"posix.stat", look_at_file},
+    {"posix.scandir", look_at_file},
     {"os.stat", look_at_file},
     {"posix.lstat", look_at_file},
     {"os.lstat", look_at_file},
@@ -817,6 +821,7 @@ constexpr ModelRow kRows[] = {
     {"Path.resolve", path_resolve},
     {"Path.absolute", path_absolute},
     {"pathlib.Path.cwd", path_cwd},
+    {"pathlib.Path.home", path_home},
     {"Path.__enter__", path_self},
     {"Path.__exit__", returns_none},
     {"Path.expanduser", path_expanduser},

@@ -72,8 +72,16 @@ Ref executor_map(I& in, Ref, const A& a) {
 }
 
 Ref future_result(I& in, Ref self, const A&) {
+  if (in.raises_for(static_cast<Instance*>(self))) return nullptr;
   Ref result = static_cast<Instance*>(self)->names.get("result");
   return result ? result : in.opaque();
+}
+
+Ref future_exception(I& in, Ref self, const A&) {
+  if (!in.raises_for(static_cast<Instance*>(self))) return in.opaque();
+  Ref error = in.raised()->value;
+  in.clear_raised();
+  return error ? error : in.opaque();
 }
 
 // What awaiting it gives; what is no coroutine of a function that is known is not followed.
@@ -96,20 +104,52 @@ Ref loop_run(I& in, Ref, const A& a) {
 
 Ref create_task(I& in, Ref, const A& a) {
   const I::Early early(in);
-  Ref result = awaited(in, a.get(0, "coro"));
-  return result ? future_of(in, result) : nullptr;
+  Ref task = a.get(0, "coro");
+  if (!task) task = a.get(0, "fut");
+  if (task && task->type == Type::kInstance &&
+      static_cast<Instance*>(task)->of == in.builtin_class("Future"))
+    return task;
+  Ref result = awaited(in, task);
+  return result ? future_of(in, result) : in.failed_task();
+}
+
+// asyncio.wait(tasks): what they raise stays with them.
+Ref wait_for_tasks(I& in, Ref, const A& a) {
+  Ref items = a.get(0, "fs");
+  const auto tasks = items_of(in, items);
+  if (!tasks) return in.raised() ? nullptr : in.opaque();
+  Sequence* done = in.list(*tasks, Type::kSet);
+  Sequence* pending = in.list({}, Type::kSet);
+  const bool waits_for_all = a.positional.size() == 1 && a.keywords.empty() && !a.open;
+  done->open = holds_more(items);
+  done->may_lack = !waits_for_all;
+  pending->open = done->open || !waits_for_all;
+  return future_of(in, in.list({done, pending}, Type::kTuple));
 }
 
 Ref gather(I& in, Ref, const A& a) {
   const I::Early early(in);
   Sequence* results = in.list({});
+  const Ref kept = a.get(SIZE_MAX, "return_exceptions");
+  const auto are_kept = kept ? in.truth(kept) : std::optional(false);
+  Instance* failed = nullptr;  // the first one; the others run all the same
   for (Ref one : a.positional) {
     Ref result = awaited(in, one);
-    if (!result) return nullptr;
+    if (!result && are_kept == std::optional(true)) {
+      Instance* task = in.failed_task();
+      if (!task) return nullptr;
+      result = future_exception(in, task, {});
+    }
+    if (!result) {
+      Instance* task = in.failed_task();
+      if (!task) return nullptr;
+      if (!failed) failed = task;
+      result = in.opaque();
+    }
     results->items.push_back(result);
   }
   results->open = a.open;
-  return future_of(in, results);
+  return failed && are_kept ? failed : future_of(in, results);
 }
 
 // to_thread(function, *args, **kwargs); run_in_executor(executor, function, *args)
@@ -118,7 +158,7 @@ Ref to_thread(I& in, Ref, const A& a) {
   Arguments rest(in.arena());
   rest.add(a, 1);
   Ref result = a.get(0) ? in.call(a.get(0), rest) : in.opaque();
-  return result ? future_of(in, result) : nullptr;
+  return result ? future_of(in, result) : in.failed_task();
 }
 
 Ref run_in_executor(I& in, Ref, const A& a) {
@@ -148,6 +188,7 @@ constexpr ModelRow kRows[] = {
     {"Executor.submit", executor_submit},
     {"Executor.map", executor_map},
     {"Future.result", future_result},
+    {"Future.exception", future_exception},
     {"asyncio.runners.run", run_coroutine},
     {"asyncio.events.get_event_loop", loop_new},
     {"asyncio.events.new_event_loop", loop_new},
@@ -159,6 +200,7 @@ constexpr ModelRow kRows[] = {
     {"asyncio.tasks.ensure_future", create_task},
     {"asyncio.tasks.wait_for", create_task},
     {"asyncio.tasks.gather", gather},
+    {"asyncio.tasks.wait", wait_for_tasks},
     {"asyncio.threads.to_thread", to_thread},
     {"_functools.reduce", reduce},
 };

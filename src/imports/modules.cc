@@ -623,7 +623,7 @@ Ref Interpreter::run_file(Module* module) {
   module_depth_++;
   const Flow flow = execute(module->syntax->module());
   module_depth_--;
-  frames_.pop_back();
+  leave_frame();
   step_limit_ = limit ? limit + (steps_ - before) : 0;
   install_models(module);
   return flow == Flow::kRaise ? nullptr : module;

@@ -44,12 +44,26 @@ constexpr ExceptionRow kExceptions[] = {
     {"OSError", "Exception"},
     {"FileNotFoundError", "OSError"},
     {"PermissionError", "OSError"},
+    {"BlockingIOError", "OSError"},
+    {"ChildProcessError", "OSError"},
+    {"ConnectionError", "OSError"},
+    {"BrokenPipeError", "ConnectionError"},
+    {"ConnectionAbortedError", "ConnectionError"},
+    {"ConnectionRefusedError", "ConnectionError"},
+    {"ConnectionResetError", "ConnectionError"},
+    {"FileExistsError", "OSError"},
+    {"InterruptedError", "OSError"},
+    {"IsADirectoryError", "OSError"},
+    {"NotADirectoryError", "OSError"},
+    {"ProcessLookupError", "OSError"},
+    {"TimeoutError", "OSError"},
     {"ReferenceError", "Exception"},
     {"RuntimeError", "Exception"},
     {"NotImplementedError", "RuntimeError"},
     {"RecursionError", "RuntimeError"},
     {"SyntaxError", "Exception"},
     {"IndentationError", "SyntaxError"},
+    {"TabError", "IndentationError"},
     {"SystemError", "Exception"},
     {"TypeError", "Exception"},
     {"ValueError", "Exception"},
@@ -495,7 +509,11 @@ Ref Interpreter::subscript(Ref object, Ref key) {
     if (is_enumeration(type)) {
       const std::string_view* name = text_of(key);
       Ref member = name ? type->names.get(*name) : nullptr;
-      return member && member->type == Type::kInstance ? member : opaque_;
+      if (member && member->type == Type::kInstance) return member;
+      const Class* meta = known_metaclass(type);
+      const bool are_all = name && !member && meta && is_standard(meta->module) &&
+                           is_own_code(type->module) && !type->decorated && members_of(type);
+      return are_all && expects("KeyError") ? raise("KeyError", std::string(*name)) : opaque_;
     }
     auto* hook = as<Function>(class_attribute(type, "__class_getitem__"), Type::kFunction);
     if (hook && is_own_code(type->module))
@@ -772,6 +790,12 @@ void Interpreter::conclude() {
         name + " has other modules of its own: its imports are followed as those of CPython are");
   if (exhausted())
     plan_.problems.push_back("the program asks for more work on import than the plan may do");
+  const Class* import_error = builtin_class("ImportError");
+  for (const auto& [error, is_asked] : failed_tasks_)
+    if (!is_asked && error.type && import_error && derives_from(error.type, import_error))
+      plan_.undecided.push_back(
+          {error.file, error.line,
+           "whether the failure of a task is asked for: " + text_of_error(error)});
   const std::optional<Raised> end = ended_ ? ended_ : raised_;
   if (!end || exhausted()) return;
   std::string words = ended_ ? end->message : text_of_error(*end);

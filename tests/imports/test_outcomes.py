@@ -658,6 +658,429 @@ import random
 globals()[random.choice(["m_gone"])] = "x"
 m_gone.upper()
 """,
+    "an end that is not known to come": """\
+import os, sys
+def main():
+    if os.getpid() > 0:
+        print("nothing to do"); sys.exit(0)
+    import m_gone
+if __name__ == "__main__": main()
+""",
+    "an end where there is nothing": """\
+import sys
+from pathlib import Path
+import time
+inputs = [p for p in [time.time()] if p < 0]
+inputs = sorted(x for x in open(__file__) if x.startswith("@@@"))
+if not inputs:
+    print("nothing"); sys.exit(0)
+import m_gone
+""",
+    "an exit that is raised": """\
+import os
+files = [line for line in open(__file__) if line == "no such line"]
+if len(files) == 0: raise SystemExit(0)
+import m_gone
+""",
+    "an end by an answer of another program": """\
+import subprocess, sys
+if subprocess.run(["true"]).returncode == 0: sys.exit()
+from m_gone import x
+""",
+    "an end of the process": """\
+import os
+def work():
+    import m_gone
+if os.cpu_count() > 0:
+    os._exit(0)
+work()
+""",
+    "an end in a helper": """\
+import os, sys
+def need(fine, words):
+    if not fine:
+        print(words); sys.exit(0)
+def main():
+    need(os.getpid() < 0, "no")
+    import m_gone
+main()
+""",
+    "an end in a helper of a helper": """\
+import os
+def die(words):
+    import sys
+    print(words)
+    sys.exit(0)
+class App:
+    def stop(self): die("no")
+    def run(self):
+        if os.getpid() > 0: self.stop()
+App().run()
+import m_gone
+""",
+    "an end of the parser": """\
+import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("files", nargs="*")
+args = parser.parse_args()
+if os.getpid() > 0: parser.exit()
+import m_gone
+""",
+    "an end behind or": """\
+import os, sys
+os.getpid() < 0 or sys.exit(0)
+import m_gone
+""",
+    "an end in a loop": """\
+import os, sys
+for line in open(__file__):
+    if line.startswith("for"): sys.exit(0)
+import m_gone
+""",
+    "an end in a handler that may run": """\
+import os, sys
+try:
+    if os.getpid() > 0: raise ValueError
+except ValueError:
+    sys.exit(0)
+import m_gone
+""",
+    "an end that Exception does not take": """\
+import os, sys
+try:
+    if os.getpid() > 0: sys.exit(0)
+except Exception:
+    pass
+import m_gone
+""",
+    "an error that may be raised": """\
+import os
+try:
+    if os.getpid() > 0: raise ValueError
+except ValueError:
+    ok = False
+else:
+    ok = True
+if ok: import m_gone
+""",
+    "an error that a function may raise": """\
+import os
+def connect():
+    if os.getpid() > 0: raise ConnectionError("no")
+    return 1
+try:
+    c = connect()
+except ConnectionError:
+    c = None
+if c: import m_gone
+""",
+    "an object that may be None": """\
+import os
+class Connection: pass
+def connect():
+    if os.getpid() > 0: raise ConnectionError("no")
+    return Connection()
+try:
+    c = connect()
+except OSError:
+    c = None
+if c is not None: import m_gone
+""",
+    "an answer in the place of an error": """\
+import os
+def check():
+    try:
+        if os.getpid() > 0: raise ValueError
+        return True
+    except ValueError:
+        return False
+if check(): import m_gone
+""",
+    "an own error that may be raised": """\
+import os
+class Own(ValueError): pass
+def connect():
+    if os.getpid() > 0: raise Own("no")
+    return 1
+try:
+    c = connect()
+except ValueError:
+    c = None
+if c: import m_gone
+""",
+    "a file that is not there": """\
+try:
+    with open("m_gone.yaml") as f:
+        import m_gone as yaml
+        cfg = yaml.load(f)
+except FileNotFoundError:
+    cfg = {}
+""",
+    "a file that is sought in a function": """\
+import os
+def load(path):
+    try:
+        fh = open(path, encoding="utf-8")
+    except OSError:
+        return {}
+    with fh:
+        import m_gone
+        return m_gone.load(fh)
+os.environ["HOME"] = "/no/such/home"
+print(load("no/such/file"), load(os.path.expanduser("~/.m_gone_rc")))
+""",
+    "a path that is opened": """\
+import os
+from pathlib import Path
+os.environ["HOME"] = "/no/such/home"
+try:
+    with (Path.home() / ".m_gone_rc").open() as f:
+        import m_gone
+except IOError:
+    pass
+""",
+    "a device that is not there": """\
+import os
+try:
+    fd = os.open("/dev/m_gone0", os.O_RDONLY)
+    import m_gone
+except Exception as error:
+    print(error)
+""",
+    "a packed file that is not there": """\
+import gzip
+try:
+    with gzip.open("m_gone.gz", "rt") as f:
+        import m_gone
+except (FileNotFoundError, ValueError):
+    pass
+""",
+    "an archive that is not there": """\
+import zipfile
+try:
+    archive = zipfile.ZipFile("m_gone.zip")
+except OSError:
+    archive = None
+if archive is not None:
+    import m_gone
+""",
+    "other packed files that are not there": """\
+import bz2, lzma
+for one in (bz2, lzma):
+    try:
+        one.open("m_gone.packed")
+    except OSError:
+        continue
+    import m_gone
+""",
+    "literals that are asked for": """\
+from typing import Literal, Optional, Union, Dict, get_args
+Mode = Literal["fast", "slow"]
+def check(mode):
+    if mode not in get_args(Mode): raise ImportError("no such mode: " + mode)
+check("fast")
+if not get_args(Optional[int]): import m_gone
+if len(get_args(Dict[str, int])) != 2: import m_gone
+for kind in get_args(Union[str, bytes]):
+    if kind is None: import m_gone
+if get_args(Mode) == (): import m_gone
+""",
+    "an answer where there may be one": """\
+import os
+def names():
+    if os.getpid() > 0: return ["a"]
+    return []
+def pair():
+    if os.getpid() > 0: return 1, 2
+    return ()
+if not names() or not pair(): import m_gone
+""",
+    "gathered with its failures": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    found = await asyncio.gather(opt(), opt(), return_exceptions=True)
+    return [one for one in found if not isinstance(one, Exception)]
+asyncio.run(main())
+""",
+    "a task whose failure is taken where it is awaited": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    t = asyncio.create_task(opt())
+    await asyncio.sleep(0)
+    try:
+        await t
+    except ImportError:
+        pass
+    both = asyncio.gather(asyncio.sleep(0), opt())
+    try:
+        await both
+    except ImportError as error:
+        print(error)
+asyncio.run(main())
+""",
+    "tasks that are waited for": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    t = asyncio.create_task(opt())
+    done, pending = await asyncio.wait([t])
+    for one in done:
+        if one.exception(): print("no")
+    print(len(done))
+asyncio.run(main())
+""",
+    "a task that nobody awaits": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    t = asyncio.create_task(opt())
+    await asyncio.sleep(0)
+asyncio.run(main())
+""",
+    "a generator takes it behind async with": """\
+import asyncio, contextlib
+@contextlib.asynccontextmanager
+async def optional():
+    try:
+        yield 1
+    except ImportError:
+        pass
+async def main():
+    async with optional() as n:
+        if n == 1:
+            import m_gone
+asyncio.run(main())
+""",
+    "a stack takes it behind async with": """\
+import asyncio, contextlib
+async def main():
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(contextlib.suppress(ImportError))
+        import m_gone
+asyncio.run(main())
+""",
+    "a class takes it behind async with": """\
+import asyncio
+class Optional:
+    async def __aenter__(self): return self
+    async def __aexit__(self, kind, value, trace): return kind is not None and issubclass(kind, ImportError)
+async def main():
+    async with Optional() as o:
+        import m_gone
+asyncio.run(main())
+""",
+    "a path that is not known": """\
+import os
+def load(path):
+    try:
+        with open(path) as fh:
+            import m_gone
+            return m_gone.load(fh)
+    except OSError:
+        return None
+if load(os.path.expanduser("~/.m_gone_rc")): import m_gone
+""",
+    "a member that is not there": """\
+import enum
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 2
+try:
+    level = Level["NONE"]
+except KeyError:
+    level = None
+else:
+    import m_gone
+""",
+    "a text that is no JSON": """\
+import json
+try:
+    found = json.loads("{bad")
+except json.JSONDecodeError:
+    found = None
+else:
+    import m_gone
+""",
+    "a directory that is not there": """\
+import os
+for place, directories, files in os.walk("no-such-directory"):
+    import m_gone
+""",
+    "questions that nobody answers": """\
+while True:
+    try:
+        line = input()
+    except EOFError:
+        break
+    import m_gone
+""",
+    "an end in a lambda": """\
+import os, sys
+die = lambda: sys.exit(0)
+if os.getpid() > 0: die()
+import m_gone
+""",
+    "an end in a conditional expression": """\
+import os, sys
+x = 1 if os.getpid() < 0 else sys.exit(0)
+import m_gone
+""",
+    "an end by an own class": """\
+import os, sys
+class Stop(SystemExit): pass
+if os.getpid() > 0: raise Stop(0)
+import m_gone
+""",
+    "an end in a partial call": """\
+import os, sys, functools
+stop = functools.partial(sys.exit, 0)
+if os.getpid() > 0: stop()
+import m_gone
+""",
+    "an end in a coroutine": """\
+import asyncio, os, sys
+async def need():
+    if os.getpid() > 0:
+        sys.exit(0)
+async def main():
+    await need()
+    import m_gone
+asyncio.run(main())
+""",
+    "an end before a generator yields": """\
+import os, sys, contextlib
+@contextlib.contextmanager
+def c():
+    if os.getpid() > 0: sys.exit(0)
+    yield
+with c():
+    import m_gone
+""",
+    "tasks whose failures are taken": """\
+import asyncio
+async def opt():
+    import m_gone
+async def main():
+    f = asyncio.ensure_future(opt())
+    r = await asyncio.gather(f, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    t = loop.create_task(opt())
+    try:
+        await asyncio.wait_for(t, 1)
+    except (ImportError, asyncio.TimeoutError):
+        pass
+asyncio.run(main())
+""",
 }
 
 # Fail by what they do instead of the module that is not there.
@@ -927,6 +1350,259 @@ def main():
         work()
     except Exception:
         return
+    import m_gone
+main()
+""",
+    "behind an end that is known not to come": """\
+import sys
+if sys.version_info < (3, 0):
+    sys.exit("no")
+def need(fine):
+    if not fine: sys.exit(0)
+need(len(sys.argv) > 0)
+import m_gone
+""",
+    "behind an end that is taken": """\
+import os, sys
+def stop():
+    if os.getpid() > 0: sys.exit(0)
+try:
+    stop()
+except SystemExit:
+    pass
+import m_gone
+""",
+    "behind an end that a handler takes at once": """\
+import os, sys
+if os.getpid() > 0:
+    try:
+        sys.exit(0)
+    except SystemExit:
+        pass
+import m_gone
+""",
+    "behind a function that nobody calls": """\
+import os, signal, sys
+def stop(*a): sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+if os.getpid() > 0:
+    def other(): sys.exit(1)
+import m_gone
+""",
+    "behind arguments": """\
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--n", type=int, default=3)
+parser.add_argument("files", nargs="*")
+args = parser.parse_args()
+if args.n < 0: parser.error("n")
+import m_gone
+""",
+    "whatever a handler has done": """\
+import os
+try:
+    if os.getpid() > 0: raise ValueError
+    ok = True
+except ValueError:
+    ok = True
+if ok: import m_gone
+""",
+    "behind a helper that has raised what is taken": """\
+import os
+def connect():
+    if os.getpid() > 0: raise ConnectionError("no")
+    return 1
+try:
+    c = connect()
+except ConnectionError:
+    c = None
+print(c)
+import m_gone
+""",
+    "behind a file that is there": """\
+import os
+def read(path):
+    try:
+        with open(path) as f: return f.read()
+    except OSError:
+        return None
+if read(__file__) is not None:
+    import m_gone
+""",
+    "behind a file that is made": """\
+import os
+try:
+    with open("made.txt", "w") as f: f.write("x")
+    fd = os.open("made.bin", os.O_RDWR | os.O_CREAT)
+    with open("made.txt") as f: text = f.read()
+    os.close(os.open("made.bin", os.O_RDONLY))
+except OSError:
+    raise SystemExit(0)
+import m_gone
+""",
+    "behind a file that is missed": """\
+try:
+    with open("no-such-file") as f: pass
+except FileNotFoundError:
+    cfg = {}
+import m_gone
+""",
+    "behind what a function certainly returns": """\
+def names(): return []
+def pair(one):
+    if one: return 1, 2
+    return ()
+if not names() and not pair(0): import m_gone
+""",
+    "a task that is awaited": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    t = asyncio.create_task(opt())
+    await asyncio.sleep(0)
+    await t
+asyncio.run(main())
+""",
+    "gathered without its failures": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    return await asyncio.gather(asyncio.sleep(0), opt())
+asyncio.run(main())
+""",
+    "a task whose result is asked for": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    t = asyncio.create_task(opt())
+    await asyncio.wait([t])
+    return t.result()
+asyncio.run(main())
+""",
+    "in a task that is awaited by a handler of others": """\
+import asyncio
+async def opt():
+    import m_gone
+    return m_gone
+async def main():
+    t = asyncio.create_task(opt())
+    try:
+        await asyncio.wait_for(t, 3)
+    except ValueError:
+        pass
+asyncio.run(main())
+""",
+    "behind async with": """\
+import asyncio, contextlib
+@contextlib.asynccontextmanager
+async def around():
+    try:
+        yield 1
+    except KeyError:
+        pass
+    finally:
+        print("left")
+async def main():
+    async with around() as n:
+        if n == 1:
+            import m_gone
+asyncio.run(main())
+""",
+    "behind async with of a class": """\
+import asyncio
+class Around:
+    async def __aenter__(self): return 3
+    async def __aexit__(self, *error): return False
+async def main():
+    async with Around() as o:
+        if o == 3:
+            import m_gone
+asyncio.run(main())
+""",
+    "behind a loop over what is waited for": """\
+import asyncio
+async def numbers():
+    for i in range(3):
+        await asyncio.sleep(0)
+        yield i
+async def main():
+    found = []
+    async for n in numbers(): found.append(n)
+    if len(found) == 3: import m_gone
+asyncio.run(main())
+""",
+    "behind a member that is there": """\
+import enum
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 2
+try:
+    level = Level["LOW"]
+except KeyError:
+    pass
+else:
+    import m_gone
+""",
+    "behind a text that is JSON": """\
+import json
+try:
+    found = json.loads('{"a": 1}')
+except ValueError:
+    found = None
+else:
+    import m_gone
+""",
+    "in a directory": """\
+import os
+for place, directories, files in os.walk("."):
+    import m_gone
+""",
+    "behind questions": """\
+while True:
+    try:
+        line = input()
+    except EOFError:
+        break
+import m_gone
+""",
+    "behind arguments that are known": """\
+import argparse, os, sys
+def main(argv=None):
+    p = argparse.ArgumentParser()
+    p.add_argument("--version", action="version", version="1")
+    p.add_argument("-n", type=int, default=2, choices=[1,2])
+    sub = p.add_subparsers(dest="cmd")
+    sub.add_parser("x")
+    a = p.parse_args(argv)
+    if a.cmd is None and a.n == 3:
+        p.print_help()
+        return 1
+    import m_gone
+    return 0
+if __name__ == "__main__":
+    sys.exit(main())
+""",
+    "behind what is done at the end": """\
+import sys, os, atexit
+def hook(*a):
+    sys.__excepthook__(*a); sys.exit(1)
+sys.excepthook = hook
+atexit.register(lambda: print("x"))
+import m_gone
+""",
+    "behind an end of who interrupts": """\
+import os, sys
+def main():
+    try:
+        print("x")
+    except KeyboardInterrupt:
+        sys.exit(130)
     import m_gone
 main()
 """,
