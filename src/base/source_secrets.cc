@@ -47,9 +47,26 @@ bool looks_made(std::string_view value) {
                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
 }
 
+// Where a sign comes next, for places that only grow: each part of a text is searched once.
+class NextSign {
+ public:
+  explicit NextSign(char sign) : sign_(sign) {}
+  size_t from(std::string_view text, size_t at) {
+    if (at_ == text.npos || (is_found_ && at_ >= at)) return at_;
+    is_found_ = true;
+    return at_ = text.find(sign_, at);
+  }
+
+ private:
+  char sign_;
+  bool is_found_ = false;
+  size_t at_ = 0;
+};
+
 // What programs fill in stays: "{name}", "%s", "%(name)s"; in an f-string all of {...} is code.
 // Line breaks stay, and quotes with a backslash: by them a text goes on and ends where it did.
 void hide(std::string& text, size_t begin, size_t end, bool is_format) {
+  NextSign brace('}'), bracket(')');
   for (size_t i = begin; i < end; i++) {
     if (is_format && text[i] == '{') {
       const size_t behind = end_of_field(text, i, end);
@@ -59,7 +76,7 @@ void hide(std::string& text, size_t begin, size_t end, bool is_format) {
     }
     if (is_format && text[i] == '}') continue;
     if (text[i] == '{') {
-      const size_t close = std::min(text.find('}', i), end);
+      const size_t close = std::min(brace.from(text, i), end);
       const std::string_view field = std::string_view(text).substr(i + 1, close - i - 1);
       if (close < end && (field.empty() || is_made_of(field, "_."))) {
         i = close;
@@ -67,7 +84,7 @@ void hide(std::string& text, size_t begin, size_t end, bool is_format) {
       }
     }
     if (text[i] == '%' && i + 1 < end) {
-      const size_t close = text[i + 1] == '(' ? std::min(text.find(')', i), end) : i;
+      const size_t close = text[i + 1] == '(' ? std::min(bracket.from(text, i), end) : i;
       if (close + 1 < end && std::string_view("sdr").find(text[close + 1]) != std::string::npos) {
         i = close + 1;
         continue;
@@ -271,7 +288,7 @@ class Program {
     const bool is_format = prefix.find_first_of("fFtT") != std::string::npos;
     if (is_value() && holds_secret(name_here(), value)) {
       hide(text_, begin, end, is_format);
-      if (!is_format) hidden_.push_back(value);
+      if (!is_format && hidden_.size() < kMostHidden) hidden_.push_back(value);
     } else {
       ToldSecrets(text_, begin, end, is_format).run();
     }
@@ -292,7 +309,8 @@ class Program {
 
   // The name to which the value at this place is given.
   std::string name_here() const {
-    for (auto at = brackets_.rbegin(); at != brackets_.rend(); ++at) {
+    int levels = 50;  // more is nobody's program
+    for (auto at = brackets_.rbegin(); at != brackets_.rend() && levels > 0; ++at, levels--) {
       if (!at->name.empty()) return at->name;
       if (!at->is_display && !wraps_secret(at->callee)) return "";
       if (!at->is_display && names_secret(at->callee)) return at->callee;
@@ -378,7 +396,8 @@ class Program {
   size_t at_ = 0;
   Token last_;
   std::vector<Bracket> brackets_{{true, "", "", ""}};
-  std::vector<std::string> targets_;  // names of the statement, up to its "="
+  std::vector<std::string> targets_;          // names of the statement, up to its "="
+  static constexpr size_t kMostHidden = 200;  // that are sought elsewhere, too
   std::vector<std::string> hidden_;
 };
 
