@@ -179,7 +179,8 @@ class ToldSecrets {
   void hide_next(F is_secret) {
     size_t begin = skip_blanks(at_);
     if (is_format_ && begin < end_ && text_[begin] == '{') {
-      if (begin + 1 == end_ || !is_quote(text_[++begin])) return;
+      begin++;
+      if (begin == end_ || !is_quote(text_[begin])) return;
     }
     if (begin < end_ && text_[begin] == '\\') begin++;
     const char quote = begin < end_ && is_quote(text_[begin]) ? text_[begin++] : '\0';

@@ -547,10 +547,9 @@ Ref Interpreter::doubt(Ref value) {
     value = make<Str>(Type::kStr, static_cast<Str*>(value)->text);
   else if (value->type == Type::kNone)
     value = make<Value>(Type::kNone);
-  else if (!as<Function>(value, Type::kFunction) && !as<Instance>(value, Type::kInstance))
-    return value;
-  else if (!is_own_code(current_module()))
-    return value;  // an object stays the one it is
+  else if ((!as<Function>(value, Type::kFunction) && !as<Instance>(value, Type::kInstance)) ||
+           !is_own_code(current_module()))
+    return value;  // of others an object stays the one it is
   value->doubted = true;
   return value;
 }
