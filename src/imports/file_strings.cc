@@ -204,6 +204,13 @@ bool FileStrings::has(std::string_view text) {
   });
 }
 
+bool FileStrings::has_part(std::string_view text) const {
+  return file_.answer("has the part", text, [&](Bytes file) {
+    const std::string_view bytes = file.text();
+    return find_text(bytes, text) != bytes.npos;
+  });
+}
+
 bool FileStrings::may_be_inlined(std::string_view text) const {
   return file_.answer("may have in its code", text,
                       [&](Bytes file) { return is_inlined_in(file.text(), text); });

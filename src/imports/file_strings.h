@@ -23,6 +23,8 @@ class FileStrings {
   uint64_t size() const { return file_.bytes().size(); }
   // Any text, names or others; those of names are known after the first.
   bool has(std::string_view text);
+  // As part of another text, too.
+  bool has_part(std::string_view text) const;
   // Whether code may make this name of texts in the file: it stands there, as part of another too,
   // or the beginning of it before what is filled in ("KEY_F(", "kind_%d"), or its end behind that
   // ("%sTensor").

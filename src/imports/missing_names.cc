@@ -95,6 +95,11 @@ bool Interpreter::is_given(Module& module, std::string_view name) {
 // (torch.cuda, which gets a class for each type of tensors) and may make this one of its texts. A
 // package's outermost module is named in many files for other reasons.
 bool Interpreter::may_give(const Module& module, std::string_view given) {
+  const auto makes = [](NamingFiles& naming, std::string_view name) {
+    if (naming.has_own(name)) return true;
+    return std::any_of(naming.files.begin(), naming.files.end(),
+                       [&](FileStrings* file) { return file->has(name) || file->may_make(name); });
+  };
   if (!module.syntax) return false;
   if (functions_write_names(*module.syntax)) return true;
   const std::string& name = module.spec.name;
@@ -108,8 +113,8 @@ bool Interpreter::may_give(const Module& module, std::string_view given) {
     if (!naming.known) return true;
     const bool is_named = std::any_of(
         naming.files.begin(), naming.files.end(),
-        [&](FileStrings* file) { return file->may_make(name) || file->may_be_inlined(name); });
-    return is_named && (may_name(*native, given, "AttributeError") || may_join(naming, given));
+        [&](FileStrings* file) { return file->has_part(name) || file->may_be_inlined(name); });
+    return is_named && (makes(naming, given) || may_join(naming, given));
   });
 }
 
@@ -242,6 +247,10 @@ bool Interpreter::may_name(const Module& native, std::string_view name, std::str
   // Whoever expects that it may be missing goes on either way: not worth a long search.
   if (naming.size > kMostExpected && expects(error)) return true;
   const auto& files = naming.files;
+  // Nor one of what belongs to others, and is large.
+  if (std::any_of(files.begin() + !files.empty(), files.end(),
+                  [](FileStrings* file) { return file->size() > kMostOfOthers; }))
+    return true;
   const auto [made, is_new] = naming.may_make.try_emplace(keep(name));
   if (is_new)
     made->second = std::any_of(files.begin(), files.end(),
