@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/secrets.h"
+#include "base/text.h"
 
 namespace cohabit {
 
@@ -14,12 +15,7 @@ namespace cohabit {
 // shown: so the same is shown of a bundle, where the values are not known.
 inline void hide_values(std::string& text, const std::vector<std::string>& values) {
   constexpr size_t kLeast = 6;
-  for (const std::string& value : values) {
-    const std::string by = stand_in_of(value);
-    for (size_t at = text.find(value); at != std::string::npos;
-         at = text.find(value, at + by.size()))
-      text.replace(at, by.size(), by);
-  }
+  for (const std::string& value : values) replace_all(text, value, stand_in_of(value));
   for (size_t at = text.find('x'); at != std::string::npos; at = text.find('x', at)) {
     const size_t end = std::min(text.find_first_not_of('x', at), text.size());
     if (end - at >= kLeast) text.replace(at, end - at, kHiddenSecret);

@@ -6,6 +6,7 @@
 
 #include "base/secrets.h"
 #include "base/source_secrets.h"
+#include "base/text.h"
 
 namespace cohabit {
 
@@ -36,12 +37,6 @@ std::pair<std::string, std::string> literal_of(const std::string& value) {
   return {text, by};
 }
 
-void hide(std::string& bytes, const std::string& value, const std::string& by) {
-  for (size_t at = bytes.find(value); at != std::string::npos;
-       at = bytes.find(value, at + by.size()))
-    bytes.replace(at, by.size(), by);
-}
-
 // What others wrote: code of the standard library and of installed packages, and native files.
 bool is_public(const std::string& path, bool is_elf) {
   if (is_elf) return true;
@@ -61,7 +56,7 @@ Redaction::Redaction(const std::map<std::string, std::string>& variables,
 }
 
 void Redaction::apply(std::string& text) const {
-  for (const auto& [value, by] : values_) hide(text, value, by);
+  for (const auto& [value, by] : values_) replace_all(text, value, by);
   hide_credentials(text);
 }
 
@@ -77,7 +72,7 @@ std::string Redaction::applied(std::string text) const {
 
 void Redaction::apply_to_extracts(std::string& text) const {
   for (const auto& [value, by] : values_)
-    if (is_long(value)) hide(text, value, by);
+    if (is_long(value)) replace_all(text, value, by);
 }
 
 void Redaction::apply_to_part(const std::string& path, std::string& bytes, bool is_elf) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/secrets.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace cohabit {
@@ -546,13 +547,8 @@ void hide_source_secrets(std::string& source) {
   // They may stand elsewhere as well: where they are compared, or printed.
   std::map<std::string, std::string> found;
   for (const std::string& value : program.hidden()) found.emplace("SECRET=" + value, value);
-  for (const std::string& value : secret_values(found)) {
-    const std::string by = stand_in_of(value);
-    if (value.find('\\') != std::string::npos) continue;
-    for (size_t at = source.find(value); at != std::string::npos;
-         at = source.find(value, at + by.size()))
-      source.replace(at, by.size(), by);
-  }
+  for (const std::string& value : secret_values(found))
+    if (value.find('\\') == std::string::npos) replace_all(source, value, stand_in_of(value));
   keep_strange_bytes(before, source);
 }
 

@@ -71,6 +71,14 @@ void add_star_imports(Block block, std::vector<const Stmt*>& found) {
   }
 }
 
+// Whether the name is a text of one of the files, or code may make it of them.
+template <class Files>
+bool any_may_make(const Files& files, std::string_view name) {
+  const auto any = [&](auto is_so) { return std::any_of(files.begin(), files.end(), is_so); };
+  return any([&](FileStrings* file) { return file->has(name); }) ||
+         any([&](FileStrings* file) { return file->may_make(name); });
+}
+
 }  // namespace
 
 // A program that asks for it fails. A gap in what we know is likelier where other code may have
@@ -95,11 +103,6 @@ bool Interpreter::is_given(Module& module, std::string_view name) {
 // (torch.cuda, which gets a class for each type of tensors) and may make this one of its texts. A
 // package's outermost module is named in many files for other reasons.
 bool Interpreter::may_give(const Module& module, std::string_view given) {
-  const auto makes = [](NamingFiles& naming, std::string_view name) {
-    if (naming.has_own(name)) return true;
-    return std::any_of(naming.files.begin(), naming.files.end(),
-                       [&](FileStrings* file) { return file->has(name) || file->may_make(name); });
-  };
   if (!module.syntax) return false;
   if (functions_write_names(*module.syntax)) return true;
   const std::string& name = module.spec.name;
@@ -114,7 +117,8 @@ bool Interpreter::may_give(const Module& module, std::string_view given) {
     const bool is_named = std::any_of(
         naming.files.begin(), naming.files.end(),
         [&](FileStrings* file) { return file->has_part(name) || file->may_be_inlined(name); });
-    return is_named && (makes(naming, given) || may_join(naming, given));
+    return is_named &&
+           (naming.has_own(given) || any_may_make(naming.files, given) || may_join(naming, given));
   });
 }
 
@@ -252,11 +256,7 @@ bool Interpreter::may_name(const Module& native, std::string_view name, std::str
                   [](FileStrings* file) { return file->size() > kMostOfOthers; }))
     return true;
   const auto [made, is_new] = naming.may_make.try_emplace(keep(name));
-  if (is_new)
-    made->second = std::any_of(files.begin(), files.end(),
-                               [&](FileStrings* file) { return file->has(name); }) ||
-                   std::any_of(files.begin(), files.end(),
-                               [&](FileStrings* file) { return file->may_make(name); });
+  if (is_new) made->second = any_may_make(files, name);
   return made->second;
 }
 

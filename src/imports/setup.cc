@@ -119,8 +119,7 @@ Interpreter::Interpreter(Finder& finder, Images& images, const Distributions& di
   environment_->of_environment = true;
   sys_path_ = make<Sequence>(Type::kList);
   meta_path_ = make<Sequence>(Type::kList);
-  for (const auto& [name, value] : request.environment)
-    dict_set(environment_, name, value_of_variable(name, string(value)));
+  for (const auto& [name, value] : request.environment) dict_set(environment_, name, string(value));
   if (tree().has_process()) working_directory = tree().current_directory();
   if (working_directory == "") working_directory.reset();
   for (const std::string& directory : finder.path()) sys_path_->items.push_back(string(directory));
