@@ -18,7 +18,6 @@
 #include "base/read_file.h"
 #include "base/say.h"
 #include "base/secrets.h"
-#include "base/utf8.h"
 #include "findings/environment.h"
 #include "version.h"
 
@@ -31,44 +30,9 @@ constexpr int kSchemaVersion = 1;
 constexpr size_t kMaxManifest = 16 << 20;
 constexpr size_t kShownGaps = 3;
 
-// Paths and variables are bytes: those that are no UTF-8 stand as {"latin1": ...}, a character for
-// each byte.
-constexpr const char* kLatin1 = "latin1";
-
-Json bytes_of(const std::string& text) {
-  if (is_utf8(text)) return text;
-  std::string characters;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80) characters += static_cast<char>(0xc0 | byte >> 6);
-    characters += static_cast<char>(byte < 0x80 ? byte : 0x80 | (byte & 0x3f));
-  }
-  return {{kLatin1, characters}};
-}
-
-Json bytes_of(const std::vector<std::string>& texts) {
-  Json result = Json::array();
-  for (const std::string& text : texts) result.push_back(bytes_of(text));
-  return result;
-}
-
-std::optional<std::string> read_bytes(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_object() || value.size() != 1 || !value.contains(kLatin1)) return std::nullopt;
-  const std::string characters = text_at(value, kLatin1);
-  std::string bytes;
-  for (size_t i = 0; i < characters.size(); i++) {
-    auto byte = static_cast<unsigned char>(characters[i]);
-    if ((byte == 0xc2 || byte == 0xc3) && i + 1 < characters.size())
-      byte = static_cast<unsigned char>(byte << 6 | (characters[++i] & 0x3f));
-    bytes += static_cast<char>(byte);
-  }
-  return bytes;
-}
-
 std::string bytes_at(const Json& json, const char* name) {
   const auto found = json.find(name);
-  return found != json.end() ? read_bytes(*found).value_or("") : "";
+  return found != json.end() ? bytes_of(*found).value_or("") : "";
 }
 
 int number_at(const Json& json, const char* name) {
@@ -86,7 +50,7 @@ std::vector<std::string> list_at(const Json& json, const char* name) {
   const auto found = json.find(name);
   if (found == json.end() || !found->is_array()) return result;
   for (const Json& item : *found)
-    if (auto text = read_bytes(item)) result.push_back(std::move(*text));
+    if (auto text = bytes_of(item)) result.push_back(std::move(*text));
   return result;
 }
 
@@ -99,7 +63,7 @@ Surroundings surroundings_of(const Json& json) {
   Surroundings result;
   const Json variables = object_at(json, "variables"), cpu = object_at(json, "cpu");
   for (const auto& [name, value] : variables.items())
-    if (auto text = read_bytes(value)) result.variables[name] = std::move(*text);
+    if (auto text = bytes_of(value)) result.variables[name] = std::move(*text);
   result.cpu.level = std::clamp(number_at(cpu, "level"), 1, 4);
   result.cpu.bmi = flag_at(cpu, "bmi");
   result.cpu.avx512_1 = flag_at(cpu, "avx512_1");
@@ -174,7 +138,7 @@ bool keeps_holes(const std::string& directory) {
 
 // What a manifest has, and of which kind it is.
 bool is_text(const Json& value) {
-  return read_bytes(value).has_value();
+  return bytes_of(value).has_value();
 }
 bool is_texts(const Json& value) {
   return (value.is_array() || value.is_object()) &&
@@ -323,10 +287,10 @@ std::string format_manifest(const DoctorOptions& options, const Surroundings& us
                             const Redaction& redaction) {
   TargetWords target = changed(options, with_stand_ins);
   for (std::string& argument : target.arguments) redaction.apply(argument);
-  const auto shown = [&](std::string text) { return bytes_of(redaction.applied(std::move(text))); };
+  const auto shown = [&](std::string text) { return json_of(redaction.applied(std::move(text))); };
   const Json subject = {{"environment", shown(target.words[0])},
                         {"program", shown(target.words[1])},
-                        {"arguments", bytes_of(target.arguments)},
+                        {"arguments", json_of(target.arguments)},
                         {"module", shown(options.module)},
                         {"imports", shown(options.imports)},
                         {"driver", options.host.driver},
@@ -338,7 +302,7 @@ std::string format_manifest(const DoctorOptions& options, const Surroundings& us
                     {"avx512_1", used.cpu.avx512_1}, {"platform", used.cpu.platform},
                     {"atomics", used.cpu.atomics},   {"is_assumed", used.cpu.is_assumed}};
   Json variables = Json::object();
-  for (const auto& [name, value] : used.variables) variables[name] = bytes_of(value);
+  for (const auto& [name, value] : used.variables) variables[name] = json_of(value);
   const Json json = {{"schema_version", kSchemaVersion},
                      {"cohabit", COHABIT_VERSION},
                      {"subject", subject},

@@ -4,12 +4,12 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "base/eight_bytes.h"
 #include "base/read_file.h"
 #include "base/tree.h"
+#include "base/utf8.h"
 #include "explain/quoted_text.h"
 
 namespace cohabit::explain {
@@ -52,19 +52,6 @@ std::string from_utf16(std::string_view text, Utf16 of) {
     append_utf8(result, of.big ? first << 8U | second : second << 8U | first);
   }
   return result;
-}
-
-bool is_utf8(std::string_view line) {
-  for (size_t at = 0; at < line.size();) {
-    const auto first = static_cast<unsigned char>(line[at++]);
-    if (first < 0x80) continue;
-    const int more = std::countl_one(first) - 1;
-    if (more < 1 || more > 3) return false;
-    for (int i = 0; i < more; i++, at++)
-      if (at == line.size() || (static_cast<unsigned char>(line[at]) & 0xC0U) != 0x80U)
-        return false;
-  }
-  return true;
 }
 
 // From GB18030, or nothing: it is something else, or this system has no table of it.

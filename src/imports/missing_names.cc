@@ -14,6 +14,7 @@
 #include "imports/interpreter_names.h"
 #include "imports/module_name.h"
 #include "imports/native_symbols.h"
+#include "imports/scanner.h"
 
 namespace cohabit::python {
 namespace {
@@ -54,12 +55,58 @@ bool has_word(std::string_view text, std::string_view word, bool as_attribute) {
   return false;
 }
 
-// Whether code may bind names that it does not name; _convert_ is enum's.
+// Whether code may bind names that it does not name; ._convert and ._convert_ are enum's.
 bool computes_names(std::string_view source) {
-  static constexpr std::string_view kWays[] = {"globals", "vars",     "locals",
-                                               "exec",    "_convert", "_convert_"};
+  static constexpr std::string_view kWays[] = {"globals", "vars", "locals", "exec"};
+  return source.find("._convert") != source.npos ||
+         std::any_of(std::begin(kWays), std::end(kWays),
+                     [&](std::string_view way) { return has_word(source, way, true); });
+}
+
+// Whether functions may give their module what only a text of theirs names: they have to come by
+// it.
+bool sets_by_text(std::string_view source) {
+  static constexpr std::string_view kWays[] = {"modules", "f_globals", "__getattr__"};
   return std::any_of(std::begin(kWays), std::end(kWays),
                      [&](std::string_view way) { return has_word(source, way, true); });
+}
+
+bool starts_with_word(std::string_view line, std::string_view word) {
+  return line.starts_with(word) &&
+         (line.size() == word.size() || !is_name_character(line[word.size()]));
+}
+
+// A string and nothing else, as documentation is.
+bool is_string_statement(std::string_view line) {
+  Cursor cursor{line};
+  if (!line.empty() && std::string_view("rRuU").find(line[0]) != line.npos) cursor.skip();
+  const char quote = cursor.peek();
+  return (quote == '"' || quote == '\'') && skip_string(cursor) && cursor.at_end();
+}
+
+// Where a module's source may name what the module gets. Left out is what it says to readers only
+// (comments, strings that are statements), and if it is not wanted `whole`, what stands in
+// functions and classes and is not declared global.
+std::string naming_code(std::string_view source, bool whole) {
+  std::string code;
+  Cursor cursor{source};
+  constexpr int64_t kModule = -1;
+  int64_t scope = kModule;  // or the column of the def that a line stands in
+  while (!cursor.at_end()) {
+    const int64_t column = skip_indentation(cursor).column;
+    const uint32_t begin = cursor.at;
+    const std::string_view line = source.substr(begin, skip_logical_line(cursor) - begin);
+    if (line.empty() || line[0] == '#' || is_string_statement(line)) continue;
+    if (scope != kModule && column > scope) {
+      if (!starts_with_word(line, "global")) continue;
+    } else {
+      scope = kModule;
+      for (const char* word : {"def", "async"})
+        if (!whole && starts_with_word(line, word)) scope = column;
+    }
+    code.append(line).append("\n");
+  }
+  return code;
 }
 
 // Those whose names all go into a module, its functions left out.
@@ -200,7 +247,10 @@ bool Interpreter::may_name_in_source(Module& module, std::string_view name) {
     const auto source = finder_.read_source(one->spec.path, kMostOfSource);
     if (!one->syntax || !source) return true;
     const bool computes = computes_names(source->text);
-    if (has_word(source->text, name, by_code || computes)) return true;
+    const bool any = by_code || computes;
+    if (has_word(source->text, name, any) &&
+        has_word(naming_code(source->text, any || sets_by_text(source->text)), name, any))
+      return true;
     std::vector<const Stmt*> stars;
     add_star_imports(one->syntax->module(), stars);
     for (const Stmt* star : stars)

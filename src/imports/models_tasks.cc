@@ -48,12 +48,27 @@ Ref future_of(I& in, Ref result) {
   return future;
 }
 
-// submit(function, *args, **kwargs)
+// submit(function, *args, **kwargs): what it raises comes where its result is asked for.
 Ref executor_submit(I& in, Ref, const A& a) {
+  if (!a.get(0)) return future_of(in, in.opaque());
   Arguments rest(in.arena());
   rest.add(a, 1);
-  Ref result = run_aside(in, a.get(0), rest);
-  return result ? future_of(in, result) : nullptr;
+  const I::Catching catching(in, {""}, true);
+  if (Ref result = in.call(a.get(0), rest)) return future_of(in, result);
+  if (in.has_ended()) return nullptr;
+  if (Instance* failed = in.failed_task()) return failed;
+  in.clear_raised();
+  return future_of(in, in.opaque());
+}
+
+// as_completed(futures): all of them, in some order.
+Ref as_completed(I& in, Ref, const A& a) {
+  Ref items = a.get(0, "fs");
+  const auto futures = items_of(in, items);
+  if (!futures) return in.raised() ? nullptr : in.opaque();
+  Sequence* done = in.list(*futures);
+  done->open = holds_more(items);
+  return done;
 }
 
 // map(function, *iterables): of one iterable; others are not known.
@@ -187,6 +202,7 @@ constexpr ModelRow kRows[] = {
     {"concurrent.futures.thread.ThreadPoolExecutor", executor_new},
     {"Executor.submit", executor_submit},
     {"Executor.map", executor_map},
+    {"concurrent.futures._base.as_completed", as_completed},
     {"Future.result", future_result},
     {"Future.exception", future_exception},
     {"asyncio.runners.run", run_coroutine},

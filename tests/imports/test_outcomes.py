@@ -1066,6 +1066,22 @@ def c():
 with c():
     import m_gone
 """,
+    "a pool's tasks whose failures nobody asks for, or takes": """\
+from concurrent.futures import ThreadPoolExecutor, as_completed
+def work(name):
+    import m_gone
+    return name
+with ThreadPoolExecutor(2) as pool:
+    pool.submit(work, "a")
+    futures = [pool.submit(work, name) for name in "bc"]
+    for future in as_completed(futures):
+        if future.exception() is not None:
+            print(type(future.exception()).__name__)
+        try:
+            future.result()
+        except ImportError as error:
+            print("without", error.name)
+""",
     "tasks whose failures are taken": """\
 import asyncio
 async def opt():
@@ -1484,6 +1500,28 @@ async def main():
     await asyncio.wait([t])
     return t.result()
 asyncio.run(main())
+""",
+    "a pool's task whose result is asked for": """\
+from concurrent.futures import ThreadPoolExecutor
+def work(name):
+    import m_gone
+    return name
+with ThreadPoolExecutor(2) as pool:
+    future = pool.submit(work, "a")
+print(future.result())
+""",
+    "a pool's tasks, as they end": """\
+from concurrent.futures import ThreadPoolExecutor, as_completed
+def work(name):
+    if name == "b":
+        import m_gone
+    return name
+def main():
+    pool = ThreadPoolExecutor()
+    futures = [pool.submit(work, name) for name in ("a", "b")]
+    for future in as_completed(futures):
+        print(future.result())
+main()
 """,
     "in a task that is awaited by a handler of others": """\
 import asyncio

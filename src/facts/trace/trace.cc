@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json_text.h"
 #include "base/read_file.h"
 #include "base/secrets.h"
 
@@ -24,69 +25,31 @@ constexpr int kMaxNesting = 16;  // of brackets in one line
 
 // --- writing ---
 
-// The length of the UTF-8 sequence at the start of text, 0 if there is none.
-size_t utf8_length(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  unsigned second = byte(1);
-  bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-  bool outside = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
-  return overlong || outside ? 0 : length;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-Json json_string(const std::string& text) {
-  if (is_utf8(text)) return text;
-  std::string hex;
-  for (unsigned char c : text) hex += fmt::format("{:02x}", c);
-  return Json{{"hex", hex}};
-}
-
-Json json_strings(const std::vector<std::string>& list) {
-  Json array = Json::array();
-  for (const auto& item : list) array.push_back(json_string(item));
-  return array;
-}
-
 Json json_environment(const StartFacts& start) {
   Json array = Json::array();
   for (const auto& [name, value] : start.environment) {
-    array.push_back(Json::array({json_string(name), json_string(value)}));
+    array.push_back(Json::array({json_of(name), json_of(value)}));
   }
   return array;
 }
 
 Json json_start(const StartFacts& start) {
   Json json{{"cohabit_trace", kFormat},
-            {"program", json_string(start.program)},
-            {"executable", json_string(start.executable)},
-            {"arguments", json_strings(without_secret_arguments(start.arguments))},
-            {"cwd", json_string(start.cwd)},
+            {"program", json_of(start.program)},
+            {"executable", json_of(start.executable)},
+            {"arguments", json_of(without_secret_arguments(start.arguments))},
+            {"cwd", json_of(start.cwd)},
             {"environment", json_environment(start)},
-            {"hwcaps", json_strings(start.hwcaps)},
-            {"platform", json_string(start.platform)},
-            {"glibc", json_string(start.glibc)},
-            {"machine", json_string(start.machine)},
+            {"hwcaps", json_of(start.hwcaps)},
+            {"platform", json_of(start.platform)},
+            {"glibc", json_of(start.glibc)},
+            {"machine", json_of(start.machine)},
             {"secure", start.secure},
-            {"tracer", json_string(start.tracer)},
+            {"tracer", json_of(start.tracer)},
             {"pid", start.pid},
             {"parent_pid", start.parent_pid},
             {"forked", start.forked}};
-  if (!start.loader_command.empty()) json["loader_command"] = json_strings(start.loader_command);
+  if (!start.loader_command.empty()) json["loader_command"] = json_of(start.loader_command);
   return json;
 }
 
@@ -107,16 +70,16 @@ const char* kind_name(CallKind kind) {
 // Fields at their default are left out, so that a line stays readable.
 Json json_call(const LoaderCall& call) {
   Json json{{"call", kind_name(call.kind)}};
-  json["name"] = call.name ? json_string(*call.name) : Json();
+  json["name"] = call.name ? json_of(*call.name) : Json();
   if (call.kind != CallKind::kDlclose) json["flags"] = call.flags;
   if (call.kind == CallKind::kDlmopen) json["link_map_id"] = call.link_map_id;
   if (call.ns != 0) json["ns"] = call.ns;
   if (call.unmapped) json["unmapped"] = *call.unmapped;
-  json["caller"] = json_string(call.caller);
+  json["caller"] = json_of(call.caller);
   if (call.caller_ns != 0) json["caller_ns"] = call.caller_ns;
-  if (!call.cwd.empty()) json["cwd"] = json_string(call.cwd);
+  if (!call.cwd.empty()) json["cwd"] = json_of(call.cwd);
   if (call.depth != 0) json["depth"] = call.depth;
-  if (!call.constructor.empty()) json["constructor"] = json_string(call.constructor);
+  if (!call.constructor.empty()) json["constructor"] = json_of(call.constructor);
   if (call.during_start) json["during_start"] = true;
   if (call.inferred) json["inferred"] = true;
   return json;
@@ -124,7 +87,7 @@ Json json_call(const LoaderCall& call) {
 
 Json json_end(const Trace& trace) {
   Json status = trace.exit_status ? Json(*trace.exit_status) : Json();
-  return Json{{"end", {{"exit_status", status}}}, {"blind_spots", json_strings(trace.blind_spots)}};
+  return Json{{"end", {{"exit_status", status}}}, {"blind_spots", json_of(trace.blind_spots)}};
 }
 
 void append_line(std::string& text, const Json& json) {
@@ -133,25 +96,6 @@ void append_line(std::string& text, const Json& json) {
 }
 
 // --- reading ---
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::optional<std::string> from_hex(const std::string& hex) {
-  if (hex.size() % 2 != 0) return std::nullopt;
-  std::string text;
-  text.reserve(hex.size() / 2);
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    int high = hex_digit(hex[i]), low = hex_digit(hex[i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    text += static_cast<char>(high * 16 + low);
-  }
-  return text;
-}
 
 // Reads the fields of one line; the first thing wrong is kept, and makes every later read a no-op,
 // so that the readers below are plain lists of fields.
@@ -225,13 +169,7 @@ class Fields {
     return nullptr;
   }
   std::string as_string(const Json& value, const char* key) {
-    std::optional<std::string> text;
-    if (value.is_string()) {
-      text = value.get_ref<const std::string&>();
-    } else if (value.is_object() && value.size() == 1 && value.contains("hex") &&
-               value["hex"].is_string()) {
-      text = from_hex(value["hex"].get_ref<const std::string&>());
-    }
+    const std::optional<std::string> text = bytes_of(value);
     if (!text) {
       wrong(fmt::format("\"{}\" is not a string or {{\"hex\": digits}}", key));
     } else if (text->size() > kMaxTraceString) {
