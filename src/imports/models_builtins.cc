@@ -484,11 +484,13 @@ Ref model_locals(I& in, Ref self, const A& a) {
   auto* dict = in.make<Dict>();
   if (scope)
     for (const auto& [name, value] : *scope->names) in.dict_set(dict, name, value);
+  if (scope && scope->defining) scope->defining->open = true;  // what is put there, the class has
   dict->open = true;
   return dict;
 }
 
-Ref model_vars(I& in, Ref, const A& a) {
+Ref model_vars(I& in, Ref self, const A& a) {
+  if (a.positional.empty() && !a.open) return model_locals(in, self, a);
   Module* module = as<Module>(a.get(0), Type::kModule);
   if (module) return in.variables_of(module);
   return as<Instance>(a.get(0), Type::kInstance) ? in.attribute(a.get(0), "__dict__") : in.opaque();

@@ -1082,6 +1082,21 @@ with ThreadPoolExecutor(2) as pool:
         except ImportError as error:
             print("without", error.name)
 """,
+    "variables by their names": """\
+import sys
+for name, value in {"a": 1}.items():
+    vars()[name] = value
+vars().update(b=2)
+locals()["c"] = 3
+class D:
+    for name in ("d", "e"):
+        vars()[name] = 4
+me = sys.modules[__name__]
+try:
+    print(me.a, me.b, me.c, a, b, c, D.d, D.e, D().d)
+except (AttributeError, NameError):
+    import m_gone
+""",
     "tasks whose failures are taken": """\
 import asyncio
 async def opt():
