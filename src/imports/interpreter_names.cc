@@ -1,8 +1,6 @@
 #include "imports/interpreter_names.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 
 #include "base/each_place.h"
 #include "imports/module_name.h"
@@ -80,53 +78,6 @@ std::vector<Bytes> data_of(const elf::Object& object, Bytes file) {
   return parts;
 }
 
-std::optional<uint64_t> address_of(const elf::Object& object, uint64_t offset) {
-  for (const elf::Phdr& one : object.segments)
-    if (one.p_type == elf::PT_LOAD && offset - one.p_offset < one.p_filesz)
-      return one.p_vaddr + (offset - one.p_offset);
-  return std::nullopt;
-}
-
-template <class Number>
-Number number_at(const char* at) {
-  Number number = 0;
-  std::memcpy(&number, at, sizeof number);
-  return number;
-}
-
-// Whether data has the address (a pointer, or a relocation's addend), or code may make it: as a
-// number, or by its distance from the instruction's end.
-bool refers_to_address(const elf::Object& object, Bytes file, uint64_t address) {
-  for (const elf::Phdr& segment : object.segments) {
-    const auto part = file.slice(segment.p_offset, segment.p_filesz);
-    if (segment.p_type != elf::PT_LOAD || !part) continue;
-    const std::string_view text = part->text();
-    const char* begin = text.data();
-    const bool is_code = (segment.p_flags & elf::PF_X) != 0;
-    const size_t size = is_code ? sizeof(uint32_t) : sizeof(uint64_t);
-    if (text.size() < size) continue;
-    const auto is_reference = [&](const char* at) {
-      const auto number = number_at<uint32_t>(at);
-      const auto end = segment.p_vaddr + static_cast<uint64_t>(at - begin) + sizeof(uint32_t);
-      return (number == static_cast<uint32_t>(address)) |
-             (number == static_cast<uint32_t>(address - end));
-    };
-    const auto is_pointer = [&](const char* at) { return number_at<uint64_t>(at) == address; };
-    bool found = false;
-    const auto stop = [&](size_t) {
-      found = true;
-      return false;
-    };
-    const size_t last = text.size() - size + 1;
-    if (is_code)
-      each_place(text, 0, last, is_reference, stop);
-    else
-      each_place(text, 0, last, is_pointer, stop);
-    if (found) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::vector<std::string> names_of_interpreter(const elf::Object& object, Bytes file) {
@@ -139,24 +90,6 @@ std::vector<std::string> names_of_interpreter(const elf::Object& object, Bytes f
     if (i + 1 == names.size() || !names[i + 1].whole.starts_with(names[i].whole))
       kept.push_back(std::move(names[i].whole));
   return kept;
-}
-
-bool is_pointed_at(const elf::Object& object, Bytes file, std::string_view name) {
-  const std::string ended = std::string(name) + '\0';
-  for (const Bytes part : data_of(object, file)) {
-    const std::string_view text = part.text();
-    for (size_t at = text.find(ended); at != text.npos; at = text.find(ended, at + 1)) {
-      // Objects of strings have numbers in front of their text. A type's name is what stands behind
-      // the last dot: "collections.OrderedDict".
-      const bool is_end =
-          at > 0 && text[at - 1] >= ' ' && text[at - 1] <= '~' && text[at - 1] != '.';
-      if (!is_end || object.machine != elf::EM_X86_64) return true;
-      const auto address =
-          address_of(object, static_cast<uint64_t>(text.data() - file.text().data()) + at);
-      if (!address || refers_to_address(object, file, *address)) return true;
-    }
-  }
-  return false;
 }
 
 bool may_name(const std::vector<std::string>& names, std::string_view name) {

@@ -21,9 +21,4 @@ std::vector<std::string> names_of_interpreter(const elf::Object& object, Bytes f
 // Whether one of those is this name, or ends with it.
 bool may_name(const std::vector<std::string>& names, std::string_view name);
 
-// Whether a string of this file is this name, or something points at the end of one that is:
-// "clock", of "unknown clock". Where code cannot be searched for that (it is not x86-64's), whether
-// a string ends so.
-bool is_pointed_at(const elf::Object& object, Bytes file, std::string_view name);
-
 }  // namespace cohabit::python

@@ -209,21 +209,15 @@ bool Interpreter::interpreter_lacks(Module& module, std::string_view name) {
 }
 
 bool Interpreter::may_name_in_native_code(std::string_view name) {
-  const auto open = [this]() -> const Images::Probe& {
-    const std::string path = native_code_of(tree(), finder_.interpreter());
-    return images_.open(path, finder_.interpreter().elf_machine);
-  };
   if (!interpreter_names_) {
     interpreter_names_.emplace();
-    if (const auto& probe = open(); probe.image != kNone)
+    const std::string path = native_code_of(tree(), finder_.interpreter());
+    const auto& probe = images_.open(path, finder_.interpreter().elf_machine);
+    if (probe.image != kNone)
       *interpreter_names_ =
           images_[probe.image].extract("names of an interpreter", names_of_interpreter);
   }
-  if (interpreter_names_->empty()) return true;
-  return python::may_name(*interpreter_names_, name) &&
-         images_[open().image].map.answer("may be given by an interpreter", name, [&](Bytes file) {
-           return is_pointed_at(elf::parse(file), file, name);
-         });
+  return interpreter_names_->empty() || python::may_name(*interpreter_names_, name);
 }
 
 bool Interpreter::may_name_in_source(Module& module, std::string_view name) {

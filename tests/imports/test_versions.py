@@ -98,7 +98,6 @@ LIBRARY = {
     "a name that is computed": "import ssl, socket, http.client\nfrom ssl import CERT_NONE, OP_ALL\n"
                                "from http.client import GONE\nsocket.AF_INET\n",
     "one that is not": "from ssl import CERT_NEVER\n",
-    "one that a text of native code ends with": "import time\ntime.clock()\n",
     "one that comments speak of": "from typing import Required\n",
     "one that functions use for themselves": "import functools\nprint(functools.cache)\n",
     "a version that a module has": "import json, argparse\njson.__version__, argparse.__version__\n",

@@ -15,10 +15,6 @@ namespace {
 
 // Of these two, one is constant and the other one initialised.
 const char* const kConstant = "standing_before.name_of_a_constant";
-const char* const kWhole = "alone_in_its_string";
-const char* const kHalves = "one half and the other_half";
-const char kLonger[] = "what is pointed_at";
-const char* volatile kPointedAt = kLonger + sizeof "what is " - 1;
 char variable[] = "name_of_a_variable";
 
 std::vector<std::string> names_of(const std::string& path) {
@@ -43,24 +39,6 @@ TEST_CASE("names that strings of a file end with") {
     CAPTURE(name);
     CHECK(!python::may_name(names, name));
   }
-}
-
-TEST_CASE("a string's end is a name where something points at it") {
-  const auto file = Tree().map(this_process().program);
-  REQUIRE(file);
-  const elf::Object object = elf::parse(file->bytes());
-  const auto points = [&](std::string_view name) {
-    return python::is_pointed_at(object, file->bytes(), name);
-  };
-  CHECK(std::string(kPointedAt).size() + std::string(kWhole).size() + std::string(kHalves).size() >
-        0);
-  CHECK(points("pointed_at"));
-  CHECK(points("alone_in_its_string"));
-  CHECK(points("name_of_a_variable"));
-  CHECK(points("name_of_a_constant"));         // behind a dot: so types say what they are called
-  const std::string backwards = "flah_rehto";  // it must not stand in this file
-  const std::string name(backwards.rbegin(), backwards.rend());
-  CHECK(points(name) == (object.machine != elf::EM_X86_64));
 }
 
 TEST_CASE("no names where there is no file of that kind") {
