@@ -86,7 +86,7 @@ bool is_string_statement(std::string_view line) {
 
 // Where a module's source may name what the module gets. Left out is what it says to readers only
 // (comments, strings that are statements), and if it is not wanted `whole`, what stands in
-// functions and classes and is not declared global.
+// functions and is not declared global. (What stands in a class, enum's decorators may give it.)
 std::string naming_code(std::string_view source, bool whole) {
   std::string code;
   Cursor cursor{source};
