@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/hexadecimal.h"
 #include "base/utf8.h"
 
 namespace cohabit {
@@ -10,24 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kDigits = "0123456789abcdef";
-
-std::string to_hex(std::string_view bytes) {
-  std::string digits;
-  digits.reserve(bytes.size() * 2);
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    digits += kDigits[byte >> 4U];
-    digits += kDigits[byte & 15U];
-  }
-  return digits;
-}
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+// In upper case too: a trace may be written by others.
+int digit_of(char c) {
+  return hexadecimal_digit(c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c);
 }
 
 std::optional<std::string> from_hex(std::string_view digits) {
@@ -35,7 +21,7 @@ std::optional<std::string> from_hex(std::string_view digits) {
   std::string bytes;
   bytes.reserve(digits.size() / 2);
   for (size_t i = 0; i < digits.size(); i += 2) {
-    const int high = hex_digit(digits[i]), low = hex_digit(digits[i + 1]);
+    const int high = digit_of(digits[i]), low = digit_of(digits[i + 1]);
     if (high < 0 || low < 0) return std::nullopt;
     bytes += static_cast<char>(high * 16 + low);
   }
@@ -46,7 +32,7 @@ std::optional<std::string> from_hex(std::string_view digits) {
 
 Json json_of(const std::string& bytes) {
   if (is_utf8(bytes)) return bytes;
-  return Json{{"hex", to_hex(bytes)}};
+  return Json{{"hex", hexadecimal_of(bytes)}};
 }
 
 Json json_of(const std::vector<std::string>& list) {

@@ -9,16 +9,9 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/hexadecimal.h"
+
 namespace cohabit {
-namespace {
-
-int digit_of(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-}  // namespace
-
 Sha256 sha256(Bytes bytes) {
   Sha256 digest;
   SHA256_CTX context;
@@ -62,21 +55,14 @@ Sha256 Sha256Stream::finish() {
 }
 
 std::string hexadecimal(const Sha256& digest) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  text.reserve(digest.size() * 2);
-  for (const uint8_t byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return hexadecimal_of(digest);
 }
 
 std::optional<Sha256> parse_hexadecimal(std::string_view text) {
   Sha256 digest;
   if (text.size() != digest.size() * 2) return std::nullopt;
   for (size_t i = 0; i < digest.size(); i++) {
-    const int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
+    const int high = hexadecimal_digit(text[2 * i]), low = hexadecimal_digit(text[2 * i + 1]);
     if (high < 0 || low < 0) return std::nullopt;
     digest[i] = static_cast<uint8_t>(high * 16 + low);
   }

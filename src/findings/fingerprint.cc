@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +13,7 @@
 namespace cohabit {
 namespace {
 
-constexpr size_t kBytes = 16;
+constexpr size_t kDigits = 32;  // of a digest
 
 std::string without_prefix(std::string text, const std::string& environment) {
   if (environment.empty()) return text;
@@ -52,10 +51,7 @@ std::string fingerprint(const Finding& finding, const std::string& environment) 
   if (parties.empty() || of_environment)
     parties.push_back(without_prefix(finding.headline, environment));
   const std::string text = fmt::format("{}\n{}", finding.code, fmt::join(parties, "\n"));
-  const auto hash = sha256(Bytes(text));
-  std::string result;
-  for (size_t i = 0; i < kBytes; i++) fmt::format_to(std::back_inserter(result), "{:02x}", hash[i]);
-  return result;
+  return hexadecimal(sha256(Bytes(text))).substr(0, kDigits);
 }
 
 namespace {

@@ -55,20 +55,21 @@ bool has_word(std::string_view text, std::string_view word, bool as_attribute) {
   return false;
 }
 
+bool has_any_word(std::string_view source, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return has_word(source, word, true); });
+}
+
 // Whether code may bind names that it does not name; ._convert and ._convert_ are enum's.
 bool computes_names(std::string_view source) {
-  static constexpr std::string_view kWays[] = {"globals", "vars", "locals", "exec"};
   return source.find("._convert") != source.npos ||
-         std::any_of(std::begin(kWays), std::end(kWays),
-                     [&](std::string_view way) { return has_word(source, way, true); });
+         has_any_word(source, {"globals", "vars", "locals", "exec"});
 }
 
 // Whether functions may give their module what only a text of theirs names: they have to come by
 // it.
 bool sets_by_text(std::string_view source) {
-  static constexpr std::string_view kWays[] = {"modules", "f_globals", "__getattr__"};
-  return std::any_of(std::begin(kWays), std::end(kWays),
-                     [&](std::string_view way) { return has_word(source, way, true); });
+  return has_any_word(source, {"modules", "f_globals", "__getattr__"});
 }
 
 bool starts_with_word(std::string_view line, std::string_view word) {

@@ -16,13 +16,15 @@ std::optional<std::vector<Ref>> items_of(I& in, Ref& value) {
   return std::vector<Ref>(known->begin(), known->end());  // the code that gets them may change it
 }
 
-// Null only where the whole process ends by it.
-Ref run_aside(I& in, Ref callee, const Arguments& arguments) {
+// Null only where the whole process ends by it. `failed`: for what it raises, where somebody may
+// ask.
+Ref run_aside(I& in, Ref callee, const Arguments& arguments, Instance** failed = nullptr) {
   if (!callee) return in.opaque();
   const I::Catching catching(in, {""}, true);
   Ref result = in.call(callee, arguments);
   if (result) return result;
   if (in.has_ended()) return nullptr;
+  if (failed) *failed = in.failed_task();
   in.clear_raised();
   return in.opaque();
 }
@@ -50,15 +52,12 @@ Ref future_of(I& in, Ref result) {
 
 // submit(function, *args, **kwargs): what it raises comes where its result is asked for.
 Ref executor_submit(I& in, Ref, const A& a) {
-  if (!a.get(0)) return future_of(in, in.opaque());
   Arguments rest(in.arena());
   rest.add(a, 1);
-  const I::Catching catching(in, {""}, true);
-  if (Ref result = in.call(a.get(0), rest)) return future_of(in, result);
-  if (in.has_ended()) return nullptr;
-  if (Instance* failed = in.failed_task()) return failed;
-  in.clear_raised();
-  return future_of(in, in.opaque());
+  Instance* failed = nullptr;
+  Ref result = run_aside(in, a.get(0), rest, &failed);
+  if (failed) return failed;
+  return result ? future_of(in, result) : nullptr;
 }
 
 // as_completed(futures): all of them, in some order.

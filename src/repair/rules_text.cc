@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/hexadecimal.h"
 #include "repair/repair.h"
 
 namespace cohabit {
@@ -24,11 +25,6 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 Result<std::string> unescaped(std::string_view text) {
   std::string result;
   for (size_t at = 0; at < text.size(); at++) {
@@ -36,8 +32,8 @@ Result<std::string> unescaped(std::string_view text) {
       result += text[at];
       continue;
     }
-    const int high = at + 2 < text.size() ? hex_digit(text[at + 1]) : -1;
-    const int low = at + 2 < text.size() ? hex_digit(text[at + 2]) : -1;
+    const int high = at + 2 < text.size() ? hexadecimal_digit(text[at + 1]) : -1;
+    const int low = at + 2 < text.size() ? hexadecimal_digit(text[at + 2]) : -1;
     if (high < 0 || low < 0 || high + low == 0)
       return fail(fmt::format("bad escape in \"{}\": % and two digits 0-9a-f are expected", text));
     result += static_cast<char>(high * 16 + low);
